@@ -1,0 +1,161 @@
+// Package metrics holds every counter, gauge and histogram of a node and exposes them in Prometheus text form.
+//
+// Knows: names, help texts, label sets and buckets. Does not know: when a number changes; the owner of the event calls the
+// instrument. Names are fixed by the contract and never change meaning.
+//
+// Cardinality is bounded: the only label that input can grow is the topic name of ProduceFailures, capped at
+// topicLabelsMax distinct topics, after which failures are counted under topic="other" (I14).
+//
+// Concurrency: all methods may be called from any goroutine.
+package metrics
+
+import (
+	"net/http"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// topicLabelsMax bounds the distinct topic label values: a client that invents topic names must not grow memory (I14).
+const topicLabelsMax = 1000
+
+// ackBuckets span 50 us to 10 s in steps of about 2: a healthy acknowledgement is 0.2-10 ms, a time-out is 1 s or more.
+var ackBuckets = prometheus.ExponentialBuckets(50e-6, 2, 18)
+
+// Registry holds the instruments of one node.
+type Registry struct {
+	// Broker are the instruments of the request path.
+	Broker *Broker
+	// Storage are the instruments of one data directory.
+	Storage *Storage
+
+	prom *prometheus.Registry
+}
+
+// New returns a registry with all instruments at zero, plus the Go runtime's and the process's.
+func New() *Registry {
+	p := prometheus.NewRegistry()
+	p.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return &Registry{Broker: newBroker(p), Storage: newStorage(p), prom: p}
+}
+
+// Handler serves the registry as a Prometheus scrape target.
+func (r *Registry) Handler() http.Handler {
+	return promhttp.HandlerFor(r.prom, promhttp.HandlerOpts{})
+}
+
+// GaugeFunc registers a gauge whose value is read by f at each scrape; f must not block.
+func (r *Registry) GaugeFunc(name, help string, f func() float64) {
+	r.prom.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f))
+}
+
+// Broker are the instruments of the request path.
+type Broker struct {
+	// ProduceAck observes seconds from the receipt of a publish to its acknowledgement.
+	ProduceAck prometheus.Observer
+	// LeaderChanges counts the leaderships this node has taken up.
+	LeaderChanges prometheus.Counter
+	// TruncatedBelowHW counts truncations below the high watermark; it must stay 0 (I5).
+	TruncatedBelowHW prometheus.Counter
+	// AdminChanges counts committed administrative changes.
+	AdminChanges prometheus.Counter
+	// ConnectionsOpen is the number of open client connections.
+	ConnectionsOpen prometheus.Gauge
+	// ConnectionsRefused counts connections closed by the broker, for the reasons the log names.
+	ConnectionsRefused *prometheus.CounterVec
+	// Requests counts requests by API name.
+	Requests *prometheus.CounterVec
+	// ProduceBytes and FetchBytes count record bytes in and out.
+	ProduceBytes, FetchBytes prometheus.Counter
+	// Retries counts publishes recognised as repeats of a stored batch (I12).
+	Retries prometheus.Counter
+
+	failures *prometheus.CounterVec
+	mu       sync.Mutex
+	topics   map[string]struct{}
+}
+
+// ProduceFailed counts one failed partition of a publish. reason is a Kafka error name.
+func (b *Broker) ProduceFailed(topic, reason string) {
+	b.mu.Lock()
+	if _, ok := b.topics[topic]; !ok {
+		if len(b.topics) < topicLabelsMax {
+			b.topics[topic] = struct{}{}
+		} else {
+			topic = "other"
+		}
+	}
+	b.mu.Unlock()
+	b.failures.WithLabelValues(topic, reason).Inc()
+}
+
+func newBroker(p *prometheus.Registry) *Broker {
+	b := &Broker{
+		ProduceAck:         histogram(p, "strandline_produce_ack_seconds", "Time from the receipt of a publish to its acknowledgement."),
+		LeaderChanges:      counter(p, "strandline_leader_changes_total", "Leaderships taken up by this node."),
+		TruncatedBelowHW:   counter(p, "strandline_log_truncated_below_hw_total", "Truncations below the high watermark; must stay 0."),
+		AdminChanges:       counter(p, "strandline_admin_changes_total", "Committed administrative changes."),
+		ProduceBytes:       counter(p, "strandline_produce_bytes_total", "Record bytes accepted from clients."),
+		FetchBytes:         counter(p, "strandline_fetch_bytes_total", "Record bytes sent to clients."),
+		Retries:            counter(p, "strandline_retries_total", "Publishes recognised as repeats of a stored batch."),
+		ConnectionsOpen:    gauge(p, "strandline_connections_open", "Open client connections."),
+		ConnectionsRefused: counters(p, "strandline_connections_refused_total", "Connections closed by the broker.", "reason"),
+		Requests:           counters(p, "strandline_requests_total", "Requests by API.", "api"),
+		failures:           counters(p, "strandline_produce_failures_total", "Failed publishes by topic and reason.", "topic", "reason"),
+		topics:             map[string]struct{}{},
+	}
+	return b
+}
+
+// Storage are the instruments of one data directory.
+type Storage struct {
+	// Fsync observes the seconds of one sync round or one direct sync.
+	Fsync prometheus.Observer
+	// SyncFailures counts files whose sync failed; each is final for its log (I11).
+	SyncFailures prometheus.Counter
+	// CorruptBatches counts batches that failed their checksum when read (I11).
+	CorruptBatches prometheus.Counter
+	// TornBytes counts bytes cut from torn tails during recovery.
+	TornBytes prometheus.Counter
+	// Quarantined is the number of quarantined partition directories (I10).
+	Quarantined prometheus.Gauge
+	// SegmentsDeleted counts segments removed by retention, DeleteRecords or purge.
+	SegmentsDeleted prometheus.Counter
+}
+
+func newStorage(p *prometheus.Registry) *Storage {
+	return &Storage{
+		Fsync:           histogram(p, "strandline_fsync_seconds", "Duration of one sync round."),
+		SyncFailures:    counter(p, "strandline_sync_failures_total", "Files whose sync failed; each is final for its log."),
+		CorruptBatches:  counter(p, "strandline_corrupt_batches_total", "Batches that failed their checksum when read."),
+		TornBytes:       counter(p, "strandline_torn_bytes_total", "Bytes cut from torn tails during recovery."),
+		Quarantined:     gauge(p, "strandline_quarantined_logs", "Quarantined partition directories."),
+		SegmentsDeleted: counter(p, "strandline_segments_deleted_total", "Segments removed."),
+	}
+}
+
+func counter(p *prometheus.Registry, name, help string) prometheus.Counter {
+	c := prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+	p.MustRegister(c)
+	return c
+}
+
+func counters(p *prometheus.Registry, name, help string, labels ...string) *prometheus.CounterVec {
+	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	p.MustRegister(c)
+	return c
+}
+
+func gauge(p *prometheus.Registry, name, help string) prometheus.Gauge {
+	g := prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
+	p.MustRegister(g)
+	return g
+}
+
+func histogram(p *prometheus.Registry, name, help string) prometheus.Histogram {
+	h := prometheus.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: ackBuckets})
+	p.MustRegister(h)
+	return h
+}
