@@ -13,7 +13,7 @@ const (
 	UnknownTopicOrPartition                ErrorCode = 3
 	InvalidFetchSize                       ErrorCode = 4
 	LeaderNotAvailable                     ErrorCode = 5
-	NotLeaderForPartition                  ErrorCode = 6
+	NotLeaderOrFollower                    ErrorCode = 6
 	RequestTimedOut                        ErrorCode = 7
 	BrokerNotAvailable                     ErrorCode = 8
 	ReplicaNotAvailable                    ErrorCode = 9
@@ -158,7 +158,7 @@ var errorNames = map[ErrorCode]struct {
 	UnknownTopicOrPartition:                {"UNKNOWN_TOPIC_OR_PARTITION", true},
 	InvalidFetchSize:                       {"INVALID_FETCH_SIZE", false},
 	LeaderNotAvailable:                     {"LEADER_NOT_AVAILABLE", true},
-	NotLeaderForPartition:                  {"NOT_LEADER_FOR_PARTITION", true},
+	NotLeaderOrFollower:                    {"NOT_LEADER_OR_FOLLOWER", true},
 	RequestTimedOut:                        {"REQUEST_TIMED_OUT", true},
 	BrokerNotAvailable:                     {"BROKER_NOT_AVAILABLE", true},
 	ReplicaNotAvailable:                    {"REPLICA_NOT_AVAILABLE", true},
