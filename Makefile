@@ -1,0 +1,38 @@
+# Two commands need only Go: `go run ./cmd/strandline demo` and `go test ./...`. Everything else is here; each target installs what it needs.
+BIN ?= bin/strandline
+export CGO_ENABLED = 0
+
+.PHONY: build fault test race lint fuzz interop chaos demo ci
+
+build:
+	go build -trimpath -ldflags "-s -w" -o $(BIN) ./cmd/strandline
+
+# The test binary: bytes reach the operating system only at sync, so kill -9 is a power cut.
+fault:
+	go build -trimpath -tags fault -o $(BIN)-fault ./cmd/strandline
+
+test:
+	go test ./...
+
+race:
+	CGO_ENABLED=1 go test -race ./internal/...
+
+lint:
+	.ci/lint
+
+fuzz:
+	.ci/fuzz $(FUZZTIME)
+
+# Foreign clients against the built binary: franz-go, librdkafka (confluent-kafka-go) and kcat.
+interop: build
+	.ci/interop
+
+# Real processes killed at random moments; ROUNDS says how often.
+chaos:
+	go test ./test/chaos -count=1 -v -timeout 60m -chaos.rounds $(or $(ROUNDS),50) -chaos.fault-rounds $(or $(FAULT_ROUNDS),20)
+
+demo:
+	go run ./cmd/strandline demo
+
+ci:
+	bash .ci/run
