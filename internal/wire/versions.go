@@ -1,0 +1,83 @@
+package wire
+
+import "slices"
+
+// The keys of the APIs that we serve.
+const (
+	KeyProduce                 int16 = 0
+	KeyFetch                   int16 = 1
+	KeyListOffsets             int16 = 2
+	KeyMetadata                int16 = 3
+	KeyApiVersions             int16 = 18
+	KeyCreateTopics            int16 = 19
+	KeyDeleteTopics            int16 = 20
+	KeyInitProducerID          int16 = 22
+	KeyOffsetForLeaderEpoch    int16 = 23
+	KeyDescribeConfigs         int16 = 32
+	KeyAlterConfigs            int16 = 33
+	KeyCreatePartitions        int16 = 37
+	KeyIncrementalAlterConfigs int16 = 44
+	KeyDescribeCluster         int16 = 60
+	KeyDescribeTopicPartitions int16 = 75
+)
+
+// API is one row of the version table.
+type API struct {
+	Key  int16
+	Name string
+	// Min and Max are the versions that we serve.
+	Min, Max int16
+	// AdvertisedMin is the smallest version in ApiVersions answers. It differs from Min only for Produce: librdkafka takes a minimum
+	// above 0 for a broker without magic 2 (KAFKA-18659).
+	AdvertisedMin int16
+	// Flexible is the first version with compact lengths and tags.
+	Flexible int16
+}
+
+// apis is the table, by key. ApiVersions answers, version checks and header layouts all come from here.
+var apis = []API{
+	{Key: KeyProduce, Name: "Produce", Min: 3, Max: 13, AdvertisedMin: 0, Flexible: 9},
+	{Key: KeyFetch, Name: "Fetch", Min: 4, Max: 18, AdvertisedMin: 4, Flexible: 12},
+	{Key: KeyListOffsets, Name: "ListOffsets", Min: 1, Max: 11, AdvertisedMin: 1, Flexible: 6},
+	{Key: KeyMetadata, Name: "Metadata", Min: 0, Max: 13, AdvertisedMin: 0, Flexible: 9},
+	{Key: KeyApiVersions, Name: "ApiVersions", Min: 0, Max: 5, AdvertisedMin: 0, Flexible: 3},
+	{Key: KeyCreateTopics, Name: "CreateTopics", Min: 0, Max: 7, AdvertisedMin: 0, Flexible: 5},
+	{Key: KeyDeleteTopics, Name: "DeleteTopics", Min: 0, Max: 6, AdvertisedMin: 0, Flexible: 4},
+	{Key: KeyInitProducerID, Name: "InitProducerId", Min: 0, Max: 5, AdvertisedMin: 0, Flexible: 2},
+	{Key: KeyOffsetForLeaderEpoch, Name: "OffsetForLeaderEpoch", Min: 2, Max: 4, AdvertisedMin: 2, Flexible: 4},
+	{Key: KeyDescribeConfigs, Name: "DescribeConfigs", Min: 0, Max: 4, AdvertisedMin: 0, Flexible: 4},
+	{Key: KeyAlterConfigs, Name: "AlterConfigs", Min: 0, Max: 2, AdvertisedMin: 0, Flexible: 2},
+	{Key: KeyCreatePartitions, Name: "CreatePartitions", Min: 0, Max: 3, AdvertisedMin: 0, Flexible: 2},
+	{Key: KeyIncrementalAlterConfigs, Name: "IncrementalAlterConfigs", Min: 0, Max: 1, AdvertisedMin: 0, Flexible: 1},
+	{Key: KeyDescribeCluster, Name: "DescribeCluster", Min: 0, Max: 2, AdvertisedMin: 0, Flexible: 0},
+	{Key: KeyDescribeTopicPartitions, Name: "DescribeTopicPartitions", Min: 0, Max: 0, AdvertisedMin: 0, Flexible: 0},
+}
+
+// APIs returns the version table, ordered by key. The slice is the caller's.
+func APIs() []API { return slices.Clone(apis) }
+
+// Lookup returns the row of a key; false when we do not serve it.
+func Lookup(key int16) (API, bool) {
+	i, found := slices.BinarySearchFunc(apis, key, func(a API, k int16) int { return int(a.Key) - int(k) })
+	if !found {
+		return API{}, false
+	}
+	return apis[i], true
+}
+
+// Check judges a request's key and version. Errors: ErrUnknownKey, ErrVersionTooNew (close the connection), ErrVersionTooOld (answer
+// with RefuseOld). ApiVersions above our maximum is ErrVersionTooNew too; it alone is answered, with RefuseApiVersions.
+func Check(key, version int16) error {
+	a, ok := Lookup(key)
+	switch {
+	case !ok:
+		return ErrUnknownKey
+	case version > a.Max:
+		return ErrVersionTooNew
+	case version < 0:
+		return ErrUnknownKey
+	case version < a.Min:
+		return ErrVersionTooOld
+	}
+	return nil
+}
