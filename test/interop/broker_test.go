@@ -1,0 +1,87 @@
+package interop
+
+import (
+	"bufio"
+	"bytes"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+const readyMax = 30 * time.Second
+
+// broker is one `strandline dev` process.
+type broker struct {
+	t      *testing.T
+	args   []string
+	cmd    *exec.Cmd
+	stderr *bytes.Buffer
+	done   chan struct{}
+	// addr is the Kafka address it printed.
+	addr string
+}
+
+// startBroker starts a node over a temporary directory and waits for its ready line.
+func startBroker(t *testing.T, extra ...string) *broker {
+	t.Helper()
+	if os.Getenv("STRANDLINE_BIN") == "" {
+		t.Fatal("STRANDLINE_BIN must name the built binary; `make interop` sets it")
+	}
+	b := &broker{t: t, args: append([]string{"dev", "--data-dir", t.TempDir(), "--http", "127.0.0.1:0"}, extra...)}
+	b.launch("127.0.0.1:0")
+	t.Cleanup(b.kill)
+	return b
+}
+
+func (b *broker) launch(kafka string) {
+	b.t.Helper()
+	cmd := exec.Command(os.Getenv("STRANDLINE_BIN"), append(b.args, "--kafka", kafka)...)
+	b.stderr = &bytes.Buffer{}
+	cmd.Stderr = b.stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		b.t.Fatal(err)
+	}
+	lines, done := make(chan string, 4), make(chan struct{})
+	go func() {
+		s := bufio.NewScanner(out)
+		for s.Scan() {
+			lines <- s.Text()
+		}
+		close(lines)
+		_ = cmd.Wait()
+		close(done)
+	}()
+	b.cmd, b.done = cmd, done
+	select {
+	case line, ok := <-lines:
+		if !ok {
+			<-done
+			b.t.Fatalf("the broker ended: %s", b.stderr)
+		}
+		for _, f := range strings.Fields(line) {
+			if v, found := strings.CutPrefix(f, "kafka="); found {
+				b.addr = v
+			}
+		}
+	case <-time.After(readyMax):
+		b.t.Fatalf("not ready after %v", readyMax)
+	}
+}
+
+func (b *broker) kill() {
+	_ = b.cmd.Process.Kill()
+	<-b.done
+}
+
+// restart kills the process (-9) and starts it again on the same address and data.
+func (b *broker) restart() {
+	b.t.Helper()
+	b.kill()
+	b.launch(b.addr)
+}
