@@ -1,0 +1,24 @@
+// Package metadata is what the cluster has agreed about itself, and every rule by which that changes.
+//
+// Knows: the metadata records and their bytes; the immutable Image they add up to; Apply, the only way an Image changes; every
+// controller decision (registration, fencing, election, placement, topics and their deletion, configs, producer ids). Does not
+// know: Raft, disks, sockets, clocks, random numbers, goroutines: time, ids and seeds come in with the event.
+//
+// A decision reads an Image and returns records and a reply; it changes nothing. The same Apply runs on the active controller, on
+// followers, on restart and from a snapshot, and its outcome does not depend on how records are grouped into entries. So a decision may
+// be split over entries at any record; the order of its records is chosen so that each prefix is a safe state.
+//
+// Invariants held here:
+//   - I1: EffectiveMinISR is derived in Apply, never in a record: the Apply of the config or of the replica set that changes it sets the
+//     field and raises the partition epoch.
+//   - I3: leader epochs only rise, and each registration raises that of every partition the node led.
+//   - I4: only a member of ISR or ELR is elected; the ELR is empty whenever the ISR has the effective minimum; unclean replicas leave both.
+//   - I10: a replica's directory may be deleted only while PendingPurges names it.
+//   - I13: Apply refuses a version below the Image's and an epoch that goes back.
+//
+// Concurrency: an Image is immutable and may be read by any number of goroutines. Everything else is pure functions.
+//
+// Files: image.go, apply*.go, table.go (the persistent sorted map under the Image); record.go, codec*.go, snapshot.go; event.go, reply.go,
+// decide.go; one file per decision: register.go, fence.go, elect.go, create.go, place.go, partitions.go, remove.go, configs.go, producerids.go,
+// resume.go; names.go, limits.go, errors.go.
+package metadata

@@ -1,0 +1,233 @@
+package metadata
+
+import (
+	"time"
+
+	"strandline.dev/internal/kafka"
+)
+
+// Event is something the active controller decides about. The set of events is closed. An event carries everything that is not in the
+// Image: the time, who asks, random ids and seeds.
+type Event interface {
+	event()
+}
+
+// Decision is what a decision wants to change, and what it answers. An event that is refused has no records.
+type Decision struct {
+	Records []Record
+	// Reply is the reply type named at the event.
+	Reply any
+}
+
+// RegisterBroker registers a starting node. Reply: Registered.
+type RegisterBroker struct {
+	Now       time.Time
+	Principal kafka.Principal
+	// NextVersion is the version (Raft index) that the decision's first record will get; it becomes the broker epoch.
+	NextVersion uint64
+	Node        kafka.NodeID
+	// Incarnation is minted by the process at its start; zero if it has none.
+	Incarnation    kafka.ID
+	Directory      kafka.DirectoryID
+	StartNumber    uint64
+	BootID         string
+	Rack           string
+	ClusterAddress string
+	Listeners      []Listener
+	Roles          []string
+	// Unclean are replicas whose only fault is that the operating system was restarted under unsynced bytes (I4).
+	Unclean []kafka.TopicPartition
+	// Damaged are replicas whose bytes were found damaged (I4).
+	Damaged []kafka.TopicPartition
+	// HolderSilent is how long the present holder of the node id has not been heard by this controller; 0 when it is heard.
+	HolderSilent time.Duration
+}
+
+// BrokerReady unfences a broker that has caught up with the metadata and opened its logs. Reply: BrokerChanged.
+type BrokerReady struct {
+	Now   time.Time
+	Node  kafka.NodeID
+	Epoch kafka.BrokerEpoch
+}
+
+// FenceBroker takes leadership and ISR membership from a broker, or, with Stopping, moves away the leaderships that others can take and
+// leaves it unfenced. Reply: BrokerChanged.
+type FenceBroker struct {
+	Now      time.Time
+	Node     kafka.NodeID
+	Epoch    kafka.BrokerEpoch
+	Stopping bool
+}
+
+// CreateTopics creates topics, each whole or not at all. Reply: []TopicResult in the order of Topics.
+type CreateTopics struct {
+	Now          time.Time
+	Principal    kafka.Principal
+	Topics       []NewTopic
+	ValidateOnly bool
+	// Seed makes the placement differ from topic to topic.
+	Seed uint64
+	// DefaultPartitions and DefaultReplicationFactor stand in for -1: num.partitions and default.replication.factor.
+	DefaultPartitions        int32
+	DefaultReplicationFactor int16
+}
+
+// NewTopic is a topic to create.
+type NewTopic struct {
+	// ID is minted by the caller.
+	ID   kafka.TopicID
+	Name string
+	// Partitions and ReplicationFactor may be -1 for the default; both must be -1 with Assignments.
+	Partitions        int32
+	ReplicationFactor int16
+	// Assignments are the replicas of each partition, if the client chose them.
+	Assignments []Assignment
+	// Configs are topic configs; a nil value is refused.
+	Configs  map[string]*string
+	Internal bool
+}
+
+// Assignment names the replicas of one partition, preferred leader first.
+type Assignment struct {
+	Partition int32
+	Replicas  []kafka.NodeID
+}
+
+// DeleteTopics moves topics to the trash, or purges them at once when their recovery window is 0. Reply: []DeleteResult.
+type DeleteTopics struct {
+	Now       time.Time
+	Principal kafka.Principal
+	Topics    []DeleteTopic
+	// Dev chooses the defaults of `dev` for strandline.delete.recovery.ms.
+	Dev bool
+}
+
+// DeleteTopic names a topic by name or by id, not both.
+type DeleteTopic struct {
+	Name string
+	ID   kafka.TopicID
+	// ExpectedVersion, when not 0, must be the topic's version.
+	ExpectedVersion int64
+}
+
+// RestoreTopic takes a topic back from the trash. Reply: RestoreResult.
+type RestoreTopic struct {
+	Now       time.Time
+	Principal kafka.Principal
+	// ID names the topic; without it Name does, and the topic deleted last is taken.
+	ID   kafka.TopicID
+	Name string
+	// As is the name to restore under; "" for the old one.
+	As string
+}
+
+// PurgeTopic ends the recovery window of a topic in the trash at once. Reply: DeleteResult.
+type PurgeTopic struct {
+	Now       time.Time
+	Principal kafka.Principal
+	ID        kafka.TopicID
+}
+
+// ExpireTrash purges the topics whose recovery window has passed. Reply: Expired.
+type ExpireTrash struct {
+	Now time.Time
+}
+
+// ReplicaPurged says that a node has deleted a replica's directory. Reply: Purged.
+type ReplicaPurged struct {
+	Topic     kafka.TopicID
+	Partition int32
+	Node      kafka.NodeID
+}
+
+// CreatePartitions adds partitions. Reply: []PartitionsResult in the order of Topics.
+type CreatePartitions struct {
+	Now          time.Time
+	Principal    kafka.Principal
+	Topics       []NewPartitions
+	ValidateOnly bool
+	Seed         uint64
+}
+
+// NewPartitions asks for a topic to have Count partitions.
+type NewPartitions struct {
+	Name  string
+	Count int32
+	// Assignments are the replicas of each new partition, if the client chose them.
+	Assignments [][]kafka.NodeID
+	// ExpectedVersion, when not 0, must be the topic's version.
+	ExpectedVersion int64
+}
+
+// ResourceKind says whose configs are changed. The numbers are Kafka's.
+type ResourceKind int8
+
+// The resource kinds.
+const (
+	ResourceTopic  ResourceKind = 2
+	ResourceBroker ResourceKind = 4
+)
+
+// Resource names what has configs: a topic by name, a broker by node id as text, or all brokers by "".
+type Resource struct {
+	Kind ResourceKind
+	Name string
+}
+
+// ConfigOpKind is an operation of IncrementalAlterConfigs. The numbers are Kafka's.
+type ConfigOpKind int8
+
+// The operations.
+const (
+	OpSet      ConfigOpKind = 0
+	OpDelete   ConfigOpKind = 1
+	OpAppend   ConfigOpKind = 2
+	OpSubtract ConfigOpKind = 3
+)
+
+// ConfigOp changes one config.
+type ConfigOp struct {
+	Key   string
+	Op    ConfigOpKind
+	Value *string // nil only for OpDelete
+}
+
+// AlterConfigs changes the configs of one resource, whole or not at all. Reply: AlterResult.
+type AlterConfigs struct {
+	Now       time.Time
+	Principal kafka.Principal
+	Resource  Resource
+	Ops       []ConfigOp
+	// Replace removes every config that Ops does not set (the old AlterConfigs).
+	Replace      bool
+	ValidateOnly bool
+	// ExpectedVersion, when not 0, must be the topic's version.
+	ExpectedVersion int64
+}
+
+// AllocateProducerIDs hands a block of producer ids to a broker. Reply: ProducerIDs.
+type AllocateProducerIDs struct {
+	Node  kafka.NodeID
+	Epoch kafka.BrokerEpoch
+	Count int64
+}
+
+// FinishTopics finishes what a former controller left half done: topics that never became ready are removed, and partitions without a
+// leader, or with a fenced one, get one where a candidate is there. Reply: Finished.
+type FinishTopics struct {
+	Now time.Time
+}
+
+func (RegisterBroker) event()      {}
+func (BrokerReady) event()         {}
+func (FenceBroker) event()         {}
+func (CreateTopics) event()        {}
+func (DeleteTopics) event()        {}
+func (RestoreTopic) event()        {}
+func (PurgeTopic) event()          {}
+func (ExpireTrash) event()         {}
+func (ReplicaPurged) event()       {}
+func (CreatePartitions) event()    {}
+func (AlterConfigs) event()        {}
+func (AllocateProducerIDs) event() {}
+func (FinishTopics) event()        {}

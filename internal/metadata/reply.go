@@ -1,0 +1,111 @@
+package metadata
+
+import (
+	"time"
+
+	"strandline.dev/internal/kafka"
+)
+
+// Outcome is how a decision ended: Code None, or why it was refused, in words.
+type Outcome struct {
+	Code    kafka.ErrorCode
+	Message string
+}
+
+// OK says that the decision was not refused.
+func (o Outcome) OK() bool { return o.Code == kafka.None }
+
+// Registered answers RegisterBroker.
+type Registered struct {
+	Outcome
+	Epoch kafka.BrokerEpoch
+	// PossibleLoss are partitions with one replica that come back although records may have been lost with a restart of the operating
+	// system (I4): counted, logged and audited by the caller.
+	PossibleLoss []kafka.TopicPartition
+	// Offline are partitions that have no eligible leader left after this registration, by name.
+	Offline []PartitionName
+}
+
+// PartitionName names a partition for people.
+type PartitionName struct {
+	Topic     string
+	ID        kafka.TopicID
+	Partition int32
+}
+
+// BrokerChanged answers BrokerReady and FenceBroker.
+type BrokerChanged struct {
+	Outcome
+	// Elected counts the partitions that got a leader.
+	Elected int
+	// StillLeads counts the partitions the broker leads after the change.
+	StillLeads int
+}
+
+// TopicResult is the answer for one topic of CreateTopics. Values other than the name are set only when Code is None.
+type TopicResult struct {
+	Outcome
+	Name              string
+	ID                kafka.TopicID // zero when only validated
+	Partitions        int32
+	ReplicationFactor int16
+	// Configs are the stored overrides: what config.DescribeTopic takes.
+	Configs map[string]string
+	Version int64
+}
+
+// DeleteResult is the answer for one topic of DeleteTopics.
+type DeleteResult struct {
+	Outcome
+	Name string
+	ID   kafka.TopicID
+	// PurgeAt is when the topic can no longer be restored; zero when it was purged at once.
+	PurgeAt time.Time
+}
+
+// RestoreResult answers RestoreTopic.
+type RestoreResult struct {
+	Outcome
+	Name    string
+	ID      kafka.TopicID
+	Version int64
+}
+
+// Expired answers ExpireTrash.
+type Expired struct {
+	Topics []kafka.TopicID
+}
+
+// Purged answers ReplicaPurged. Done is false when nothing was pending.
+type Purged struct {
+	Done bool
+}
+
+// PartitionsResult is the answer for one topic of CreatePartitions.
+type PartitionsResult struct {
+	Outcome
+	Name    string
+	Count   int32
+	Version int64
+}
+
+// AlterResult answers AlterConfigs.
+type AlterResult struct {
+	Outcome
+	// Version is the topic's version after the change; 0 for brokers.
+	Version int64
+}
+
+// ProducerIDs answers AllocateProducerIDs: the block [First, First+Count).
+type ProducerIDs struct {
+	Outcome
+	First, Count int64
+}
+
+// Finished answers FinishTopics.
+type Finished struct {
+	// Removed are the topics that were half made.
+	Removed []kafka.TopicID
+	// Elected counts the partitions that got a leader.
+	Elected int
+}
