@@ -1,16 +1,3 @@
-// Package sys is the one door to the machine: files, sockets, the wall clock that stamps records, and the boot id.
-//
-// Knows: how to reach the operating system, and which promises a file system makes about durability. Does not know: what is
-// written or sent. Durations and timers are the standard library's (monotonic) and do not pass through here.
-//
-// Durability contract (what callers may rely on, and what sys/systest breaks on purpose):
-//   - WriteAt reaches the page cache; it survives kill -9 but not a power cut.
-//   - File.Sync makes the bytes and the size of one file durable (fdatasync). Its first error is final for that file: the
-//     kernel may have marked lost pages clean, so a later success proves nothing (I11).
-//   - Creating, renaming and removing a name is durable only after SyncDir of its directory.
-//   - SyncAll makes everything written so far on the file system of a directory durable (syncfs on Linux).
-//
-// Concurrency: all methods may be called from any goroutine.
 package sys
 
 import (

@@ -1,0 +1,21 @@
+package sys
+
+import "errors"
+
+var (
+	// ErrLocked means that another process, or another open file of this one, holds the lock.
+	ErrLocked = errors.New("file is locked by another process")
+	// ErrTooLarge means that a file holds more bytes than its reader was told to expect, so it is not what it claims to be.
+	ErrTooLarge = errors.New("file is larger than its limit")
+)
+
+// IsNoSpace reports whether err says that the disk, or this user's share of it, is full. Such a failure is undone by
+// truncation and may be retried, unlike a failed sync (I11).
+func IsNoSpace(err error) bool {
+	for _, full := range noSpaceErrors {
+		if errors.Is(err, full) {
+			return true
+		}
+	}
+	return false
+}

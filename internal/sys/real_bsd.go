@@ -1,0 +1,55 @@
+//go:build darwin || freebsd || netbsd || openbsd || dragonfly
+
+package sys
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// noSpaceErrors are the error numbers of a full disk and of a used-up quota.
+var noSpaceErrors = []error{unix.ENOSPC, unix.EDQUOT}
+
+// bootIDName is macOS's random id of the running boot; the other systems have none and read as "".
+const bootIDName = "kern.bootsessionuuid"
+
+// syncFile uses package os: on macOS that is F_FULLFSYNC, because fsync there does not reach the disk.
+func syncFile(f *os.File) error { return f.Sync() }
+
+// syncDir makes the names in a directory durable.
+func syncDir(name string) error {
+	d, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// syncAll is not there: sync(2) may return before the writing is done.
+func syncAll(name string) error {
+	return &os.PathError{Op: "syncfs", Path: name, Err: errors.ErrUnsupported}
+}
+
+// lockFile takes a lock that the kernel drops with the descriptor.
+func lockFile(f *os.File) error {
+	err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return fmt.Errorf("%s: %w", f.Name(), ErrLocked)
+	}
+	if err != nil {
+		return &os.PathError{Op: "flock", Path: f.Name(), Err: err}
+	}
+	return nil
+}
+
+// systemBootID returns the kernel's boot id, or "" (I4).
+func systemBootID() string {
+	id, err := unix.Sysctl(bootIDName)
+	if err != nil {
+		return ""
+	}
+	return id
+}

@@ -1,0 +1,43 @@
+package sys
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/windows"
+)
+
+// noSpaceErrors are the two codes of a full disk.
+var noSpaceErrors = []error{windows.ERROR_DISK_FULL, windows.ERROR_HANDLE_DISK_FULL}
+
+// syncFile uses package os, which is FlushFileBuffers.
+func syncFile(f *os.File) error { return f.Sync() }
+
+// syncDir only checks that the directory is there: NTFS journals names by itself and a directory cannot be flushed.
+func syncDir(name string) error {
+	_, err := os.Stat(name)
+	return err
+}
+
+// syncAll is not there: flushing a volume needs administrator rights.
+func syncAll(name string) error {
+	return &os.PathError{Op: "syncfs", Path: name, Err: errors.ErrUnsupported}
+}
+
+// lockFile locks one byte far beyond any content: Windows locks are mandatory, and the lock file stays readable this way.
+func lockFile(f *os.File) error {
+	far := &windows.Overlapped{OffsetHigh: 1 << 30}
+	const flags = windows.LOCKFILE_EXCLUSIVE_LOCK | windows.LOCKFILE_FAIL_IMMEDIATELY
+	err := windows.LockFileEx(windows.Handle(f.Fd()), flags, 0, 1, 0, far)
+	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) {
+		return fmt.Errorf("%s: %w", f.Name(), ErrLocked)
+	}
+	if err != nil {
+		return &os.PathError{Op: "lock", Path: f.Name(), Err: err}
+	}
+	return nil
+}
+
+// systemBootID is "": Windows has no boot id that a power cut is sure to change, and "" never matches (I4).
+func systemBootID() string { return "" }
