@@ -16,9 +16,17 @@ const (
 	// clients, small enough for the second-level cache.
 	windowSize = 64 << 10
 
-	// maxZstdWindow bounds what a zstd frame can make its decoder allocate. Level 19 of the reference encoder uses 8 MiB; the --long
-	// modes above it are refused as damaged.
+	// maxEmptyReads ends a reader that neither gives bytes nor says why.
+	maxEmptyReads = 100
+
+	// maxZstdWindow is the largest window held while a zstd frame is read as a stream: level 19 of the reference encoder uses it.
 	maxZstdWindow = 8 << 20
+
+	// maxZstdDeclared is the largest window that a zstd frame may declare: level 22 of the reference encoder. It is not allocated.
+	maxZstdDeclared = 128 << 20
+
+	// zstdWhole is the output up to which a zstd payload is decoded in one call: a full default batch.
+	zstdWhole = 1 << 20
 
 	// zstdEncodeWindow keeps the history of our own zstd encoders small; batches are rarely larger.
 	zstdEncodeWindow = 1 << 20
