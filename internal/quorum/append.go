@@ -1,0 +1,263 @@
+package quorum
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"go.etcd.io/raft/v3/raftpb"
+
+	"strandline.dev/internal/kafka"
+	"strandline.dev/internal/storage"
+	"strandline.dev/internal/sys"
+)
+
+// appender is the append goroutine: it makes durable what raft wants durable, in the order raft wants it, and only then
+// gives back the answers that depend on it.
+type appender struct {
+	machine   sys.Machine
+	dir       string
+	log       *storage.Log
+	lines     *slog.Logger
+	snapshots *snapshots
+	// vote is what the vote file holds.
+	vote vote
+	buf  []byte
+
+	in  *mailbox[job]
+	out *mailbox[outcome]
+}
+
+// job is one of: a MsgStorageAppend of raft, a snapshot to write.
+type job struct {
+	message  *raftpb.Message
+	snapshot *snapshot
+	// written, when set, is told when the snapshot is durable, instead of the loop's mailbox.
+	written chan<- error
+}
+
+// outcome is what a job led to. After one with err nothing more comes.
+type outcome struct {
+	responses []*raftpb.Message
+	snapshot  *snapshotDone
+	err       error
+}
+
+type snapshotDone struct {
+	id      snapshotID
+	conf    *raftpb.ConfState
+	durable bool
+}
+
+func newAppender(start *recovered) *appender {
+	return &appender{
+		machine:   start.machine,
+		dir:       start.dir,
+		log:       start.log,
+		lines:     start.lines,
+		snapshots: start.snapshots,
+		vote:      start.vote,
+		in:        newMailbox[job](),
+		out:       newMailbox[outcome](),
+	}
+}
+
+// run works until ctx ends or something fails. A failure is final: after a failed sync nobody knows what the disk holds, and
+// a later success would prove nothing (I11).
+func (a *appender) run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-a.in.ready:
+		}
+		if err := a.process(ctx, a.in.take()); err != nil {
+			a.out.push(outcome{err: err})
+			return
+		}
+	}
+}
+
+// process takes everything that came in while the disk was busy: neighbouring appends share one sync.
+func (a *appender) process(ctx context.Context, jobs []job) error {
+	for len(jobs) > 0 {
+		n := 0
+		for n < len(jobs) && jobs[n].message != nil {
+			n++
+		}
+		var err error
+		if n > 0 {
+			err = a.persist(ctx, jobs[:n])
+		} else {
+			n, err = 1, a.writeSnapshot(ctx, jobs[0])
+		}
+		if err != nil {
+			return err
+		}
+		jobs = jobs[n:]
+	}
+	return nil
+}
+
+// persist makes the vote and the entries of some jobs durable, then releases their answers. The vote comes first: a log
+// must not hold a term that the vote file does not know.
+func (a *appender) persist(ctx context.Context, jobs []job) error {
+	v := a.vote
+	for _, j := range jobs {
+		// Term, vote and commit are all set or none. The commit index is not kept: it is found again.
+		if m := j.message; m.GetTerm() != 0 {
+			v = vote{Term: m.GetTerm(), For: m.GetVote()}
+		}
+	}
+	if v != a.vote {
+		write := func() error { return writeVote(a.machine.FS, a.dir, v) }
+		if err := a.untilSpace(ctx, "vote", write); err != nil {
+			return fmt.Errorf("the vote of term %d: %w", v.Term, err)
+		}
+		a.vote = v
+	}
+	if err := a.appendAll(ctx, jobs); err != nil {
+		return err
+	}
+	for _, j := range jobs {
+		if r := j.message.GetResponses(); len(r) > 0 {
+			a.out.push(outcome{responses: r})
+		}
+	}
+	return nil
+}
+
+func (a *appender) appendAll(ctx context.Context, jobs []job) error {
+	var entries []*raftpb.Entry
+	dirty := false
+	for _, j := range jobs {
+		more := j.message.GetEntries()
+		if len(more) == 0 {
+			continue
+		}
+		if len(entries) > 0 && more[0].GetIndex() != entries[len(entries)-1].GetIndex()+1 {
+			if err := a.append(ctx, entries); err != nil {
+				return err
+			}
+			entries = nil
+		}
+		entries = append(entries, more...)
+		dirty = true
+	}
+	if !dirty {
+		return nil
+	}
+	if err := a.append(ctx, entries); err != nil {
+		return err
+	}
+	if err := a.log.Sync(); err != nil {
+		return fmt.Errorf("sync the metadata log: %w", err)
+	}
+	return nil
+}
+
+// append writes entries that follow each other. Those that start below the end of the log replace its tail: another leader
+// has decided otherwise.
+func (a *appender) append(ctx context.Context, entries []*raftpb.Entry) error {
+	first := kafka.Offset(entries[0].GetIndex())
+	if first < a.log.End() {
+		if err := a.log.TruncateTo(first); err != nil {
+			return fmt.Errorf("cut the metadata log at %d: %w", first, err)
+		}
+	}
+	for len(entries) > 0 {
+		a.buf = a.buf[:0]
+		n := 0
+		for ; n < len(entries) && len(a.buf) < appendChunk; n++ {
+			var err error
+			if a.buf, err = appendEntry(a.buf, entries[n]); err != nil {
+				return err
+			}
+		}
+		write := func() error {
+			_, err := a.log.AppendReplicated(a.buf, a.machine.Wall.Now())
+			return err
+		}
+		if err := a.untilSpace(ctx, "entries", write); err != nil {
+			return fmt.Errorf("append to the metadata log at %d: %w", entries[0].GetIndex(), err)
+		}
+		entries = entries[n:]
+	}
+	if cap(a.buf) > appendChunk {
+		a.buf = nil
+	}
+	return nil
+}
+
+// untilSpace repeats a write while the disk is full. Raft cannot take an entry back, and a full disk heals; meanwhile
+// nothing is answered, and proposals end as ErrBusy.
+func (a *appender) untilSpace(ctx context.Context, what string, write func() error) error {
+	for said := false; ; said = true {
+		err := write()
+		if err == nil || !noSpace(err) {
+			return err
+		}
+		if !said {
+			a.lines.Error("the disk is full: metadata waits for space", "what", what, "err", err)
+		}
+		pause := time.NewTimer(noSpaceRetry)
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return err
+		}
+	}
+}
+
+func noSpace(err error) bool { return errors.Is(err, storage.ErrNoSpace) || sys.IsNoSpace(err) }
+
+// writeSnapshot makes a snapshot durable and drops what it makes superfluous. Without space a snapshot that was due by
+// count is left out: the log holds everything.
+func (a *appender) writeSnapshot(ctx context.Context, j job) error {
+	write := func() error { return a.snapshots.write(*j.snapshot) }
+	var err error
+	if j.written != nil {
+		err = a.untilSpace(ctx, "snapshot", write)
+	} else {
+		err = write()
+	}
+	full := err != nil && noSpace(err)
+	if err != nil && (!full || j.written != nil) {
+		err = fmt.Errorf("metadata snapshot at %d: %w", j.snapshot.Index, err)
+		if j.written != nil {
+			j.written <- err
+		}
+		return err
+	}
+	if full {
+		a.lines.Warn("no metadata snapshot: the disk is full", "index", j.snapshot.Index, "err", err)
+	} else if err := a.trim(); err != nil {
+		return err
+	}
+	if j.written != nil {
+		j.written <- nil
+		return nil
+	}
+	a.out.push(outcome{snapshot: &snapshotDone{id: j.snapshot.snapshotID, conf: j.snapshot.Conf, durable: !full}})
+	return nil
+}
+
+// trim drops the prefix of the log that two durable snapshots hold, then older snapshots. Raft's first index is behind the
+// older of the two, so raft never asks for what is dropped here.
+func (a *appender) trim() error {
+	start := kafka.Offset(a.snapshots.covered() + 1)
+	if start > a.log.Start() {
+		if err := a.log.AdvanceStart(start); err != nil {
+			if noSpace(err) {
+				a.lines.Warn("the metadata log keeps its old entries: the disk is full", "err", err)
+				return nil
+			}
+			return fmt.Errorf("drop the metadata log below %d: %w", start, err)
+		}
+	}
+	a.snapshots.prune()
+	return nil
+}

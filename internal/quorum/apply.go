@@ -1,0 +1,122 @@
+package quorum
+
+import (
+	"context"
+	"fmt"
+
+	"go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
+
+	"strandline.dev/internal/metadata"
+)
+
+// snapshotting is when the next snapshot is due.
+type snapshotting struct {
+	every int
+	// entries and bytes were applied since the last snapshot was begun.
+	entries, bytes int
+	// term is that of the last applied entry.
+	term uint64
+	// writing says that a snapshot is on its way to the disk.
+	writing bool
+}
+
+// apply makes committed entries into Images and publishes the last one.
+func (l *loop) apply(ctx context.Context, entries []*raftpb.Entry) error {
+	for _, e := range entries {
+		var err error
+		if e.GetType() == raftpb.EntryNormal {
+			err = l.applyRecords(e.GetIndex(), e.GetData())
+		} else {
+			err = l.applyChange(ctx, e)
+		}
+		if err != nil {
+			return fmt.Errorf("%w: entry %d of term %d: %w", ErrApply, e.GetIndex(), e.GetTerm(), err)
+		}
+		l.term = e.GetTerm()
+		l.entries++
+		l.bytes += len(e.GetData())
+	}
+	l.q.image.store(l.image)
+	l.log.forget(l.image.Version())
+	if !l.writing && (l.entries >= l.every || l.bytes >= snapshotBytes) {
+		l.writing = true
+		l.entries, l.bytes = 0, 0
+		l.disk.in.push(job{snapshot: l.takeSnapshot()})
+	}
+	return nil
+}
+
+// applyRecords applies one entry's records. An entry without records raises the version too: an Image's version is how far
+// its node has come.
+func (l *loop) applyRecords(index uint64, data []byte) error {
+	var rs []metadata.Record
+	if len(data) > 0 {
+		var err error
+		if rs, err = metadata.DecodeRecords(data); err != nil {
+			return err
+		}
+	}
+	image, err := l.image.Apply(index, rs)
+	if err != nil {
+		return err
+	}
+	l.image = image
+	return nil
+}
+
+// applyChange applies a membership change: the records in its context (the new table of voters), then raft's configuration.
+// It returns when a snapshot with both is durable. Otherwise, after a crash, raft would start with the old configuration
+// although messages under the new one had gone out, and two majorities without a common voter could decide.
+func (l *loop) applyChange(ctx context.Context, e *raftpb.Entry) error {
+	change, err := decodeChange(e)
+	if err != nil {
+		return err
+	}
+	if err := l.applyRecords(e.GetIndex(), change.GetContext()); err != nil {
+		return err
+	}
+	l.conf = l.node.ApplyConfChange(change)
+	if err := checkVoters(l.conf, l.image.Voters()); err != nil {
+		return err
+	}
+	l.term = e.GetTerm()
+	snap := l.takeSnapshot()
+	written := make(chan error, 1)
+	l.disk.in.push(job{snapshot: snap, written: written})
+	select {
+	case err = <-written:
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	if err != nil {
+		return err
+	}
+	l.snapshotDone(snapshotDone{id: snap.snapshotID, conf: snap.Conf, durable: true})
+	l.entries, l.bytes = 0, 0
+	return nil
+}
+
+func decodeChange(e *raftpb.Entry) (*raftpb.ConfChangeV2, error) {
+	if e.GetType() == raftpb.EntryConfChange {
+		var v1 raftpb.ConfChange
+		err := proto.Unmarshal(e.GetData(), &v1)
+		return v1.AsV2(), err
+	}
+	var v2 raftpb.ConfChangeV2
+	err := proto.Unmarshal(e.GetData(), &v2)
+	return &v2, err
+}
+
+func (l *loop) takeSnapshot() *snapshot {
+	return &snapshot{snapshotID: snapshotID{Index: l.image.Version(), Term: l.term}, Conf: l.conf, Image: l.image}
+}
+
+// snapshotDone lets raft's log begin behind a snapshot that is durable. One that found no room on the disk is tried again
+// after as many entries more.
+func (l *loop) snapshotDone(done snapshotDone) {
+	l.writing = false
+	if done.durable && l.log.snapshot.compare(done.id) < 0 {
+		l.log.snapshot, l.log.conf = done.id, done.conf
+	}
+}

@@ -1,0 +1,32 @@
+// Package quorum is the shell of the metadata consensus: it runs the raft core of go.etcd.io/raft over a storage.Log and
+// publishes the Images that the committed records make.
+//
+// Knows: how a raft entry, a vote, a snapshot and the table of voters lie on disk; in which order they must be made durable;
+// how the first cluster id comes to be (forming). Does not know: what a metadata record means (metadata), who decides
+// (controller), or how bytes reach a disk (storage, sys).
+//
+// The storage of raft is asynchronous (AsyncStorageWrites): the loop hands entries, votes and snapshots to the append
+// goroutine as messages, each carrying the answers it releases. The alternative, a Ready loop that waits for each sync, is
+// simpler by one queue, but then a tick, a heartbeat and the next proposal wait behind the disk, and entries cannot share a
+// sync. Here everything that queued up while the disk was busy is written and synced at once.
+//
+// Invariants:
+//   - An answer to another node, or to raft itself, leaves only after the vote and the entries it stands on are durable.
+//   - The vote file is replaced before an entry of its term is written, so no log holds a term that the vote file does not
+//     know.
+//   - A prefix of the log is dropped only when two durable snapshots cover it, so one damaged snapshot loses nothing.
+//   - Images are committed records only and their versions rise (I13). A record that cannot be applied stops this node's
+//     quorum before it could get into a snapshot.
+//   - The first failed sync of log, vote or directory is final (I11): the append goroutine ends, nothing more is answered,
+//     Run returns the error. A full disk is not: the write is repeated until there is space.
+//   - Proposals in flight are bounded by raft (uncommittedBytesMax); that bounds the queues between the goroutines (I14).
+//
+// Concurrency: two goroutines, both inside Run. The loop owns the raft core, the raft view of the log, and the Image it
+// publishes; the append goroutine owns vote, snapshot files and all writes to the log. They talk by two mailboxes. Image,
+// Leadership and LogEnd are lock-free and may be called from anywhere.
+//
+// Files: quorum.go (what others call), recover.go (what a start finds), forming.go (whose directory this is; a first start),
+// voters.go (raft ids), loop.go (the loop), apply.go (committed entries), append.go (the append goroutine), raftlog.go
+// (raft.Storage over storage.Log), entry.go, vote.go, snapshot.go (formats), keep.go (which snapshots stay), cell.go and
+// mailbox.go (how goroutines meet), logger.go (raft's log lines).
+package quorum

@@ -1,0 +1,40 @@
+package quorum
+
+import (
+	"errors"
+	"fmt"
+)
+
+var (
+	// ErrNotLeader means that this node does not lead in the term the proposal was decided in. Nothing was appended.
+	ErrNotLeader = errors.New("not the leader in this term")
+	// ErrMoved means that the log has grown since the proposal was decided: its entry would get another index. Nothing was
+	// appended.
+	ErrMoved = errors.New("the log has grown since the decision")
+	// ErrBusy means that too many bytes wait to be committed. Nothing was appended; it may be retried.
+	ErrBusy = errors.New("too many uncommitted metadata records")
+	// ErrTooLarge means that the records do not fit into one entry. Nothing was appended; the decision must be split.
+	ErrTooLarge = errors.New("metadata entry is too large")
+	// ErrStopped means that the quorum does not run, or no more. Of an accepted proposal nothing is known.
+	ErrStopped = errors.New("the quorum has stopped")
+	// ErrSeveralControllers means that cluster.controllers lists more than this node. This release runs one controller; the
+	// cluster release brings more.
+	ErrSeveralControllers = errors.New("more than one controller needs the cluster release")
+	// ErrNotAVoter means that the directory belongs to a cluster in whose table of voters it is not. It must not vote:
+	// its disk was copied, replaced or restored.
+	ErrNotAVoter = errors.New("this data directory is not in the table of voters")
+	// ErrIdentity means that the metadata and meta.json belong to different clusters or nodes.
+	ErrIdentity = errors.New("the metadata belongs to another cluster or node")
+	// ErrApply means that a committed record could not be applied: a defect, or a newer release wrote it. The node that
+	// reports it stops following the metadata and writes no snapshot of what it has.
+	ErrApply = errors.New("a committed metadata record cannot be applied")
+)
+
+// CorruptError says that a file of the metadata directory is not what was written. A vote or the only snapshot cannot be
+// rebuilt or guessed, so the node refuses to start and names the file.
+type CorruptError struct {
+	File string // path
+	Why  string
+}
+
+func (e *CorruptError) Error() string { return fmt.Sprintf("%s: %s", e.File, e.Why) }
