@@ -8,9 +8,16 @@ const (
 	// maxPreallocated is how many elements of an array of our own messages are allocated at once, whatever the length says.
 	maxPreallocated = 1024
 
-	// maxDecodeFactor and minDecodeBudget bound what a decoded request may take: a budget of minDecodeBudget plus this many times
-	// the body. kmsg's largest struct per smallest element is near 100 bytes for 4 (a partition of an empty topic in Fetch), and
-	// honest requests stay below 10.
-	maxDecodeFactor = 16
-	minDecodeBudget = 1 << 20
+	// maxDecodedRequest bounds what the structs of one decoded request may take, in bytes of the estimate below: some 150,000
+	// partitions or topic names, more than any real client names in one request (C084, K17, K37).
+	maxDecodedRequest = 16 << 20
+
+	// structCost is above the size of kmsg's request structs that occur in arrays; the largest is a topic of CreateTopics.
+	structCost = 96
+
+	// primitiveCost is the size of the largest element of a bare array: a string.
+	primitiveCost = 16
+
+	// tagCost is what kmsg takes to keep one unknown tag in a map.
+	tagCost = 64
 )

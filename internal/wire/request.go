@@ -1,23 +1,43 @@
 package wire
 
-import "github.com/twmb/franz-go/pkg/kmsg"
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
 
 // NewRequest returns an empty request of this key and version, with defaults set. Errors: those of Check.
-func NewRequest(key, version int16) (kmsg.Request, error) { panic("being written") }
-
-// DecodeRequest decodes body into req, whose version is set. Byte fields of req are views of body. Errors: ErrShort, ErrMalformed,
-// ErrTrailing, ErrBudget.
-func DecodeRequest(req kmsg.Request, body []byte) error { panic("being written") }
-
-// AppendResponse appends a whole frame: size, header and body.
-func AppendResponse(dst []byte, resp kmsg.Response, correlationID int32) []byte {
-	panic("being written")
+func NewRequest(key, version int16) (kmsg.Request, error) {
+	if err := Check(key, version); err != nil {
+		return nil, err
+	}
+	req := kmsg.RequestForKey(key)
+	req.SetVersion(version)
+	return req, nil
 }
 
-// RefuseOld decodes body, a request of a version below our minimum, and returns the answer UNSUPPORTED_VERSION in that version's
-// own layout.
-func RefuseOld(h RequestHeader, body []byte) (kmsg.Response, error) { panic("being written") }
+// DecodeRequest decodes body into req, whose version is set. Byte fields of req are views of body; strings are copies.
+//
+// The body is scanned first: it must be exactly one request, and its decoded form must not take more than maxDecodedRequest bytes (the
+// bytes of fields, which are views, do not count). Errors: ErrUnknownKey, ErrShort, ErrMalformed, ErrTrailing, ErrBudget. All of them
+// mean that the connection is to be closed.
+func DecodeRequest(req kmsg.Request, body []byte) error {
+	if err := scanRequest(req.Key(), req.GetVersion(), body, maxDecodedRequest); err != nil {
+		return err
+	}
+	if err := req.ReadFrom(body); err != nil {
+		return fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	return nil
+}
 
-// RefuseApiVersions returns the answer to an ApiVersions request above our maximum: version 0's layout, UNSUPPORTED_VERSION and our
-// range (KIP-511).
-func RefuseApiVersions() kmsg.Response { panic("being written") }
+// AppendResponse appends a whole frame to dst: size, response header and body.
+func AppendResponse(dst []byte, resp kmsg.Response, correlationID int32) []byte {
+	start := len(dst)
+	dst = append(dst, 0, 0, 0, 0)
+	dst = AppendResponseHeader(dst, resp.Key(), resp.GetVersion(), correlationID)
+	dst = resp.AppendTo(dst)
+	binary.BigEndian.PutUint32(dst[start:], uint32(len(dst)-start-frameSizeBytes))
+	return dst
+}

@@ -1,0 +1,142 @@
+package wire
+
+import "math"
+
+// The builders of a schema. since and until narrow a field to versions.
+var (
+	int8Field   = field{kind: kindFixed, size: 1, max: math.MaxInt16}
+	int16Field  = field{kind: kindFixed, size: 2, max: math.MaxInt16}
+	int32Field  = field{kind: kindFixed, size: 4, max: math.MaxInt16}
+	int64Field  = field{kind: kindFixed, size: 8, max: math.MaxInt16}
+	idField     = field{kind: kindFixed, size: 16, max: math.MaxInt16}
+	stringField = field{kind: kindString, max: math.MaxInt16}
+	bytesField  = field{kind: kindBytes, max: math.MaxInt16}
+)
+
+func (f field) since(v int16) field { f.min = v; return f }
+func (f field) until(v int16) field { f.max = v; return f }
+
+func arrayOf(fields ...field) field {
+	return field{kind: kindArray, max: math.MaxInt16, fields: fields}
+}
+
+func listOf(f field) field {
+	return field{kind: kindArray, max: math.MaxInt16, fields: []field{f}, bare: true}
+}
+
+func nullable(fields ...field) field {
+	return field{kind: kindNullable, max: math.MaxInt16, fields: fields}
+}
+
+// topicName is how Produce and Fetch name a topic: by name, by id from version 13 on.
+func topicName() []field { return []field{stringField.until(12), idField.since(13)} }
+
+// schema returns the layout of a request, from version 0 on. It is the flat table of the protocol's request definitions
+// (https://kafka.apache.org/protocol), one case per row of the version table; a test holds it against kmsg for every version.
+func schema(key int16) ([]field, bool) {
+	if key < 0 || int(key) >= len(schemas) || schemas[key] == nil {
+		return nil, false
+	}
+	return schemas[key], true
+}
+
+var schemas = [...][]field{
+	KeyProduce: {
+		stringField.since(3), // transactional id
+		int16Field,           // acks
+		int32Field,           // timeout
+		arrayOf(append(topicName(), arrayOf(int32Field, bytesField))...),
+	},
+	KeyFetch: {
+		int32Field.until(14), // replica id
+		int32Field,           // max wait
+		int32Field,           // min bytes
+		int32Field.since(3),  // max bytes
+		int8Field.since(4),   // isolation level
+		int32Field.since(7),  // session id
+		int32Field.since(7),  // session epoch
+		arrayOf(append(topicName(), arrayOf(
+			int32Field,
+			int32Field.since(9),  // current leader epoch
+			int64Field,           // fetch offset
+			int32Field.since(12), // last fetched epoch
+			int64Field.since(5),  // log start offset
+			int32Field,           // max bytes
+		))...),
+		arrayOf(append(topicName(), listOf(int32Field))...).since(7), // forgotten topics
+		stringField.since(11), // rack
+	},
+	KeyListOffsets: {
+		int32Field,         // replica id
+		int8Field.since(2), // isolation level
+		arrayOf(stringField, arrayOf(
+			int32Field,
+			int32Field.since(4), // current leader epoch
+			int64Field,          // timestamp
+			int32Field.until(0), // max offsets
+		)),
+		int32Field.since(10), // timeout
+	},
+	KeyMetadata: {
+		arrayOf(idField.since(10), stringField),
+		int8Field.since(4),           // allow auto topic creation
+		int8Field.since(8).until(10), // cluster operations
+		int8Field.since(8),           // topic operations
+	},
+	KeyApiVersions: {
+		stringField.since(3), // software name
+		stringField.since(3), // software version
+		stringField.since(5), // cluster id
+		int32Field.since(5),  // node id
+	},
+	KeyCreateTopics: {
+		arrayOf(stringField, int32Field, int16Field,
+			arrayOf(int32Field, listOf(int32Field)), // assignments
+			arrayOf(stringField, stringField)),      // configs
+		int32Field,         // timeout
+		int8Field.since(1), // validate only
+	},
+	KeyDeleteTopics: {
+		listOf(stringField).until(5),
+		arrayOf(stringField, idField).since(6),
+		int32Field, // timeout
+	},
+	KeyInitProducerID: {
+		stringField, // transactional id
+		int32Field,  // timeout
+		int64Field.since(3),
+		int16Field.since(3),
+	},
+	KeyOffsetForLeaderEpoch: {
+		int32Field.since(3), // replica id
+		arrayOf(stringField, arrayOf(int32Field, int32Field.since(2), int32Field)),
+	},
+	KeyDescribeConfigs: {
+		arrayOf(int8Field, stringField, listOf(stringField)),
+		int8Field.since(1), // synonyms
+		int8Field.since(3), // documentation
+	},
+	KeyAlterConfigs: {
+		arrayOf(int8Field, stringField, arrayOf(stringField, stringField)),
+		int8Field, // validate only
+	},
+	KeyCreatePartitions: {
+		arrayOf(stringField, int32Field, arrayOf(listOf(int32Field))),
+		int32Field, // timeout
+		int8Field,  // validate only
+	},
+	KeyIncrementalAlterConfigs: {
+		arrayOf(int8Field, stringField, arrayOf(stringField, int8Field, stringField)),
+		int8Field, // validate only
+	},
+	KeyDescribeCluster: {
+		int8Field,
+		int8Field.since(1), // endpoint type
+		int8Field.since(2), // fenced brokers
+	},
+	KeyDescribeTopicPartitions: {
+		arrayOf(stringField),
+		int32Field, // partition limit
+		nullable(stringField, int32Field),
+	},
+}
