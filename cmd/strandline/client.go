@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// session is a connection to the brokers a person named.
+type session struct {
+	settings
+	client *kgo.Client
+	admin  *kadm.Client
+	dials  *dialWatch
+}
+
+// connect makes a session; nothing is dialled before the first request.
+func (a *app) connect(more ...kgo.Opt) (*session, error) {
+	s, err := a.settings()
+	if err != nil {
+		return nil, err
+	}
+	return openSession(s, more...)
+}
+
+func openSession(s settings, more ...kgo.Opt) (*session, error) {
+	watch := &dialWatch{}
+	opts := []kgo.Opt{
+		kgo.SeedBrokers(s.brokers...),
+		kgo.ClientID(s.clientID),
+		kgo.SoftwareNameAndVersion("strandline-cli", softwareVersion()),
+		kgo.DisableClientMetrics(), // a command line sends nobody telemetry
+		kgo.DialTimeout(min(dialTimeoutMax, s.timeout)),
+		kgo.RequestRetries(requestRetriesMax),
+		kgo.RetryTimeout(s.timeout),
+		kgo.MetadataMinAge(100 * time.Millisecond),
+		kgo.WithHooks(watch),
+	}
+	client, err := kgo.NewClient(append(opts, more...)...)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	admin := kadm.NewClient(client)
+	admin.SetTimeoutMillis(int32(s.timeout / time.Millisecond))
+	return &session{settings: s, client: client, admin: admin, dials: watch}, nil
+}
+
+func (s *session) close() { s.client.Close() }
+
+// bounded is the context of one exchange with the brokers.
+func (s *session) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, s.timeout)
+}
+
+// explain turns an error of an exchange into what a person needs: when the brokers cannot be reached at all, their address and the
+// reason; otherwise what failed and why.
+func (s *session) explain(err error, format string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	if address, cause, down := s.dials.down(); down && !errors.Is(err, context.Canceled) {
+		return &failure{
+			what: "cannot reach the broker at " + address, why: cause,
+			todo: "start one with `strandline dev`, or name yours with --brokers host:port",
+		}
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return &failure{
+			what: fmt.Sprintf(format, args...),
+			why:  fmt.Errorf("no answer from %s within %v", strings.Join(s.brokers, ", "), s.timeout),
+			todo: "see whether the broker is alive, or give -X timeout=30s",
+		}
+	}
+	return failf(err, format, args...)
+}
+
+// dialWatch remembers whether the last attempt to connect failed, and since when all have.
+type dialWatch struct {
+	mu      sync.Mutex
+	address string
+	cause   error
+	since   time.Time
+}
+
+var _ kgo.HookBrokerConnect = (*dialWatch)(nil)
+
+// OnBrokerConnect is called by the client after each attempt to connect.
+func (d *dialWatch) OnBrokerConnect(meta kgo.BrokerMetadata, _ time.Duration, _ net.Conn, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err == nil {
+		d.cause = nil
+		return
+	}
+	if errors.Is(err, context.Canceled) {
+		return
+	}
+	if d.cause == nil {
+		d.since = time.Now()
+	}
+	d.address, d.cause = net.JoinHostPort(meta.Host, strconv.Itoa(int(meta.Port))), err
+}
+
+// down says that the last attempt to connect failed, to which address, and why.
+func (d *dialWatch) down() (address string, cause error, down bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.address, d.cause, d.cause != nil
+}
+
+// downFor says how long no attempt to connect has succeeded.
+func (d *dialWatch) downFor() time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.cause == nil {
+		return 0
+	}
+	return time.Since(d.since)
+}
+
+// completeTopics offers topic names to the shell. It answers fast or not at all: a shell that hangs on Tab is worse than none.
+func (a *app) completeTopics(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	const none = cobra.ShellCompDirectiveNoFileComp
+	if len(args) > 0 {
+		return nil, none
+	}
+	s, err := a.connect(kgo.RequestRetries(0))
+	if err != nil {
+		return nil, none
+	}
+	defer s.close()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	topics, err := s.admin.ListTopics(ctx)
+	if err != nil {
+		return nil, none
+	}
+	return topics.Names(), none
+}

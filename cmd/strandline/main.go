@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+func main() {
+	os.Exit(run(os.Args[1:], newApp()))
+}
+
+// app is what every subcommand shares: the process's streams and the settings of this run.
+type app struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	lookup         func(string) (string, bool) // the environment
+	configDir      func() (string, error)      // where the profile file lives
+	given          givenFlags
+	ran            bool // the command line was understood (exitCode)
+}
+
+func newApp() *app {
+	return &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, lookup: os.LookupEnv, configDir: os.UserConfigDir}
+}
+
+// run executes one command line and returns the exit code. The first SIGINT or SIGTERM cancels the command's context, so that it
+// can finish cleanly; the second one ends the process at once.
+func run(args []string, a *app) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+
+	root := newRootCommand(a)
+	root.SetArgs(args)
+	root.SetIn(a.stdin)
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	err := root.ExecuteContext(ctx)
+	code := exitCode(err, a.ran)
+	report(a.stderr, err, code)
+	return code
+}
+
+const rootLong = `Strandline is a durable message broker that speaks the Apache Kafka protocol, in one binary.
+
+Every client command finds the broker by --brokers, the environment variable STRANDLINE_BROKERS, or the profile file
+(strandline/profiles.yaml in your configuration directory), in that order, and else tries 127.0.0.1:9092.
+
+Exit codes: 0 done; 1 the operation failed, in part or whole (one line on stderr says what, why, and what to do); 2 wrong usage.`
+
+const rootExample = `  strandline dev                                   # a broker for development, on 127.0.0.1:9092
+  strandline topic create orders -p 8
+  echo '{"order":42}' | strandline produce orders -k order-42
+  strandline consume orders -o start -e -f '%k %v\n'
+  strandline demo                                  # the whole story, checked, on a throw-away broker`
+
+// newRootCommand builds the whole command tree. It must stay cheap: it runs at every start, `topic list` included.
+func newRootCommand(a *app) *cobra.Command {
+	root := &cobra.Command{
+		Use:           "strandline",
+		Short:         "A durable, Kafka-compatible message broker in one binary",
+		Long:          rootLong,
+		Example:       rootExample,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          noSuchCommand,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	a.addGlobalFlags(root)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usagef("%s: %w", cmd.CommandPath(), err)
+	})
+	root.AddCommand(
+		newDemoCommand(a), newDevCommand(), newServeCommand(),
+		newTopicCommand(a), newProduceCommand(a), newConsumeCommand(a),
+		newBenchCommand(a), newLogCommand(a), newConfigCommand(a), newVersionCommand(a),
+	)
+	root.InitDefaultCompletionCmd()
+	markRun(root, a)
+	return root
+}
+
+// markRun wraps every RunE so that exitCode can tell a refused command line (2) from a failed operation (1).
+func markRun(cmd *cobra.Command, a *app) {
+	if inner := cmd.RunE; inner != nil {
+		cmd.RunE = func(c *cobra.Command, args []string) error {
+			a.ran = true
+			return inner(c, args)
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		markRun(sub, a)
+	}
+}
+
+// newGroupCommand makes a command that only holds subcommands: on its own it prints its help, with anything unknown it is refused.
+func newGroupCommand(use, short, long string, subs ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: use, Short: short, Long: long,
+		Args: noSuchCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(subs...)
+	return cmd
+}
+
+// noSuchCommand refuses arguments of a command that only holds subcommands, and names the nearest one.
+func noSuchCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		return usagef("unknown command %q for %q, did you mean %q?", args[0], cmd.CommandPath(), near[0])
+	}
+	return usagef("unknown command %q for %q", args[0], cmd.CommandPath())
+}
+
+// exactArgs takes the arguments that use names, and says which is missing.
+func exactArgs(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) < len(names) {
+			return usagef("%s: missing %s", cmd.CommandPath(), names[len(args)])
+		}
+		if len(args) > len(names) {
+			return usagef("%s: unexpected argument %q", cmd.CommandPath(), args[len(names)])
+		}
+		return nil
+	}
+}
+
+// atLeastArgs takes the arguments that names names, and any number of further ones.
+func atLeastArgs(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) < len(names) {
+			return usagef("%s: missing %s", cmd.CommandPath(), names[len(args)])
+		}
+		return nil
+	}
+}

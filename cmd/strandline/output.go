@@ -1,0 +1,71 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+)
+
+// printer writes results: one JSON object a line, or tables with aligned columns.
+type printer struct {
+	w        io.Writer
+	json     bool
+	noHeader bool
+}
+
+func (a *app) printer(s settings) printer {
+	return printer{w: a.stdout, json: s.json, noHeader: s.noHeader}
+}
+
+// object writes v as one line of JSON.
+func (p printer) object(v any) error {
+	e := json.NewEncoder(p.w)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+// table writes rows under a heading. No rows, no heading.
+func (p printer) table(heading []string, rows [][]string) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	tw := tabwriter.NewWriter(p.w, 0, 0, 2, ' ', 0)
+	if !p.noHeader {
+		fmt.Fprintln(tw, strings.Join(heading, "\t"))
+	}
+	for _, r := range rows {
+		fmt.Fprintln(tw, strings.Join(r, "\t"))
+	}
+	return tw.Flush()
+}
+
+// isInteractive says whether f is a terminal, or at least a character device that a person may sit behind.
+func isInteractive(f any) bool {
+	file, ok := f.(*os.File)
+	if !ok {
+		return false
+	}
+	st, err := file.Stat()
+	return err == nil && st.Mode()&os.ModeCharDevice != 0 && file.Name() != os.DevNull
+}
+
+// confirm asks a person before something that cannot be taken back. Only a terminal is asked: a script has said what it wants.
+func (a *app) confirm(s settings, question string) error {
+	if s.yes || !isInteractive(a.stdin) {
+		return nil
+	}
+	fmt.Fprintf(a.stderr, "%s [y/N] ", question)
+	answer, err := bufio.NewReader(a.stdin).ReadString('\n')
+	if err != nil && err != io.EOF {
+		return err
+	}
+	switch strings.ToLower(strings.TrimSpace(answer)) {
+	case "y", "yes":
+		return nil
+	}
+	return &failure{what: "nothing was changed", todo: "answer y, or give -y"}
+}
