@@ -12,29 +12,25 @@ import (
 // stream is one direction of a connection: bytes that have arrived, and bytes that a cut holds back.
 type stream struct {
 	link
-	net *Net
 
 	mu      sync.Mutex    // never held while waiting
 	changed chan struct{} // closed and replaced at each change
 	arrived []byte
 	held    []byte // written while cut
 	cut     bool
-	ended   bool  // the writer closed; seen by the reader when nothing is held back
-	broken  error // told to the reader when nothing is held back, to the writer at once
-	stopped bool  // the reader closed: writes fail
+	ended   bool // the writer closed: the end of the stream, after the bytes
+	reset   bool // the writer's process died
+	stopped bool // the reader closed: writes fail
 }
 
-func newStream(n *Net, l link) *stream {
-	return &stream{link: l, net: n, changed: make(chan struct{})}
-}
+func newStream(l link) *stream { return &stream{link: l, changed: make(chan struct{})} }
 
 // update changes the stream and wakes who waits.
 func (s *stream) update(do func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	do()
-	close(s.changed)
-	s.changed = make(chan struct{})
+	s.wake()
 }
 
 func (s *stream) setCut(cut bool) {
@@ -47,64 +43,58 @@ func (s *stream) setCut(cut bool) {
 	})
 }
 
-// reset breaks the stream. A reader that died with its process loses what had arrived.
-func (s *stream) reset(readerDied bool) {
-	s.update(func() {
-		s.broken = syscall.ECONNRESET
-		s.held = nil
-		if readerDied {
-			s.arrived = nil
-		}
-	})
-}
-
 // tryRead returns bytes, an error, or a channel that is closed at the next change.
-func (s *stream) tryRead(p []byte) (int, <-chan struct{}, error) {
+func (s *stream) tryRead(p []byte) (n int, wait <-chan struct{}, err error) {
 	s.mu.Lock()
-	var n int
-	var err error
+	defer s.mu.Unlock()
 	switch {
 	case len(s.arrived) > 0:
 		n = copy(p, s.arrived)
 		s.arrived = s.arrived[n:]
-		close(s.changed) // the writer may have waited for room
-		s.changed = make(chan struct{})
+		s.wake() // the writer may have waited for room
 	case s.cut:
-	case s.broken != nil:
-		err = s.broken
+	case s.reset:
+		err = syscall.ECONNRESET
 	case s.ended:
 		err = io.EOF
 	}
-	wait := s.changed
-	s.mu.Unlock()
-	return n, wait, err
+	return n, s.changed, err
 }
 
-// tryWrite takes what fits.
-func (s *stream) tryWrite(p []byte) (int, <-chan struct{}, error) {
+// tryWrite takes what fits, and returns a channel that is closed at the next change.
+func (s *stream) tryWrite(p []byte) (n int, wait <-chan struct{}, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case s.broken != nil && !s.cut:
-		return 0, nil, s.broken
-	case s.stopped && !s.cut:
+	if s.stopped && !s.cut {
 		return 0, nil, syscall.EPIPE
 	}
-	n := min(len(p), connBufferBytes-len(s.arrived)-len(s.held))
+	n = max(0, min(len(p), connBufferBytes-len(s.arrived)-len(s.held)))
 	if n > 0 {
 		if s.cut {
 			s.held = append(s.held, p[:n]...)
 		} else {
 			s.arrived = append(s.arrived, p[:n]...)
 		}
-		close(s.changed)
-		s.changed = make(chan struct{})
+		s.wake()
 	}
 	return n, s.changed, nil
 }
 
+// peerDied tells whether the news that the writer's process died has arrived, and gives a channel for the next change.
+func (s *stream) peerDied() (bool, <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reset && !s.cut, s.changed
+}
+
+func (s *stream) wake() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
 // conn is one end of a connection.
 type conn struct {
+	net           *Net
 	in, out       *stream
 	local, remote addr
 	once          sync.Once
@@ -113,17 +103,14 @@ type conn struct {
 	writeBy       deadline
 }
 
-func newConn(in, out *stream, local, remote addr) *conn {
-	return &conn{
-		in: in, out: out, local: local, remote: remote, closed: make(chan struct{}),
-		readBy: newDeadline(), writeBy: newDeadline(),
-	}
+func newConn(n *Net, in, out *stream) *conn {
+	return &conn{net: n, in: in, out: out, closed: make(chan struct{}), readBy: newDeadline(), writeBy: newDeadline()}
 }
 
 // Read implements net.Conn.
 func (c *conn) Read(p []byte) (int, error) {
 	for {
-		expired := c.readBy.expired()
+		expired, moved := c.readBy.watch()
 		if err := c.usable(expired); err != nil {
 			return 0, opError("read", string(c.remote), err)
 		}
@@ -131,20 +118,17 @@ func (c *conn) Read(p []byte) (int, error) {
 			return 0, nil
 		}
 		n, wait, err := c.in.tryRead(p)
-		if err == io.EOF {
+		if err != nil && err != io.EOF {
+			err = opError("read", string(c.remote), err)
+		}
+		if n > 0 || err != nil {
 			return n, err
-		}
-		if err != nil {
-			return n, opError("read", string(c.remote), err)
-		}
-		if n > 0 {
-			return n, nil
 		}
 		select {
 		case <-wait:
 		case <-c.closed:
 		case <-expired:
-		case <-c.readBy.moved():
+		case <-moved:
 		}
 	}
 }
@@ -153,12 +137,18 @@ func (c *conn) Read(p []byte) (int, error) {
 func (c *conn) Write(p []byte) (int, error) {
 	done := 0
 	for {
-		expired := c.writeBy.expired()
-		if err := c.usable(expired); err != nil {
-			return done, opError("write", string(c.remote), err)
+		expired, moved := c.writeBy.watch()
+		err := c.usable(expired)
+		died, news := c.in.peerDied()
+		if err == nil && died {
+			err = syscall.ECONNRESET
 		}
-		n, wait, err := c.out.tryWrite(p[done:])
-		done += n
+		var wait <-chan struct{}
+		if err == nil {
+			var n int
+			n, wait, err = c.out.tryWrite(p[done:])
+			done += n
+		}
 		if err != nil {
 			return done, opError("write", string(c.remote), err)
 		}
@@ -167,9 +157,10 @@ func (c *conn) Write(p []byte) (int, error) {
 		}
 		select {
 		case <-wait:
+		case <-news:
 		case <-c.closed:
 		case <-expired:
-		case <-c.writeBy.moved():
+		case <-moved:
 		}
 	}
 }
@@ -189,25 +180,23 @@ func (c *conn) usable(expired <-chan struct{}) error {
 }
 
 // Close implements net.Conn: what was written still arrives.
-func (c *conn) Close() error {
+func (c *conn) Close() error { return c.end(false) }
+
+// abort ends this end as the death of its process does.
+func (c *conn) abort() { _ = c.end(true) } // a second end has nothing to undo
+
+func (c *conn) end(died bool) error {
 	err := opError("close", string(c.remote), net.ErrClosed)
 	c.once.Do(func() {
 		close(c.closed)
-		c.out.update(func() { c.out.ended = true })
+		c.out.update(func() { c.out.ended, c.out.reset = true, died })
 		c.in.update(func() { c.in.stopped = true })
-		c.in.net.removeStream(c.in)
+		c.net.removeConn(c)
 		c.readBy.set(time.Time{})
 		c.writeBy.set(time.Time{})
 		err = nil
 	})
 	return err
-}
-
-// abort resets both directions.
-func (c *conn) abort() {
-	c.in.reset(true)
-	c.out.reset(false)
-	c.Close()
 }
 
 // LocalAddr implements net.Conn.

@@ -43,14 +43,10 @@ func (d deadline) set(t time.Time) {
 	}
 }
 
-func (d deadline) expired() <-chan struct{} {
+// watch returns a channel that is closed when the deadline has passed, and one that is closed when it is moved: a waiter
+// then watches anew.
+func (d deadline) watch() (passed, moved <-chan struct{}) {
 	d.state.mu.Lock()
 	defer d.state.mu.Unlock()
-	return d.state.passed
-}
-
-func (d deadline) moved() <-chan struct{} {
-	d.state.mu.Lock()
-	defer d.state.mu.Unlock()
-	return d.state.changed
+	return d.state.passed, d.state.changed
 }

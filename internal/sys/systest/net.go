@@ -16,7 +16,7 @@ import (
 type Net struct {
 	mu        sync.Mutex // never held while waiting
 	listeners map[string]*listener
-	conns     map[*stream]struct{} // open directions, for cuts and kills
+	conns     map[*conn]struct{} // open ends, for cuts and kills
 	cuts      map[link]bool
 	healed    chan struct{} // closed and replaced at each heal: dials that wait look again
 	nextPort  int
@@ -31,7 +31,7 @@ const firstPort = 32768
 // NewNet returns an empty network.
 func NewNet() *Net {
 	return &Net{
-		listeners: map[string]*listener{}, conns: map[*stream]struct{}{}, cuts: map[link]bool{},
+		listeners: map[string]*listener{}, conns: map[*conn]struct{}{}, cuts: map[link]bool{},
 		healed: make(chan struct{}), nextPort: firstPort,
 	}
 }
@@ -80,9 +80,11 @@ func (n *Net) setCut(l link, cut bool) {
 		n.healed = make(chan struct{})
 	}
 	var touched []*stream
-	for s := range n.conns {
-		if s.link == l {
-			touched = append(touched, s)
+	for c := range n.conns {
+		for _, s := range []*stream{c.in, c.out} {
+			if s.link == l {
+				touched = append(touched, s)
+			}
 		}
 	}
 	n.mu.Unlock()
@@ -101,32 +103,32 @@ func (n *Net) Kill(name string) {
 			dead = append(dead, l)
 		}
 	}
-	var broken []*stream
-	for s := range n.conns {
-		if s.from == name || s.to == name {
-			broken = append(broken, s)
+	var ends []*conn
+	for c := range n.conns {
+		if c.out.from == name {
+			ends = append(ends, c)
 		}
 	}
 	n.mu.Unlock()
 	for _, l := range dead {
 		l.Close()
 	}
-	for _, s := range broken {
-		s.reset(s.to == name)
+	for _, c := range ends {
+		c.abort()
 	}
 }
 
-func (n *Net) addStream(l link) *stream {
-	s := newStream(n, l)
-	s.cut = n.cuts[l]
-	n.conns[s] = struct{}{}
-	return s
+func (n *Net) addConn(in, out *stream, local, remote addr) *conn {
+	c := newConn(n, in, out)
+	c.local, c.remote = local, remote
+	n.conns[c] = struct{}{}
+	return c
 }
 
-func (n *Net) removeStream(s *stream) {
+func (n *Net) removeConn(c *conn) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	delete(n.conns, s)
+	delete(n.conns, c)
 }
 
 // host is one host's view of the network.
@@ -197,10 +199,9 @@ func (h *host) tryDial(name, address string) (net.Conn, <-chan struct{}, error) 
 	}
 	local := addr(net.JoinHostPort(h.name, strconv.Itoa(n.nextPort)))
 	n.nextPort++
-	out, in := n.addStream(there), n.addStream(back)
-	mine := newConn(in, out, local, l.addr)
-	l.backlog <- newConn(out, in, l.addr, local) // there is room: only this function fills it, under the lock
-	return mine, nil, nil
+	out, in := newStream(there), newStream(back)
+	l.backlog <- n.addConn(out, in, l.addr, local) // there is room: only this function fills it, under the lock
+	return n.addConn(in, out, local, l.addr), nil, nil
 }
 
 // listener is a listening address.
