@@ -17,6 +17,8 @@ const (
 	// rest for the lengths of the record and of its headers. The default of max.message.bytes is the default of
 	// strandline.max.record.bytes plus this, so that a record of exactly the largest size is accepted (R21).
 	RecordOverheadMax = 64 << 10
+	// ListenersMax bounds the listeners of a node: each costs a socket, and a dozen is more than any network has views.
+	ListenersMax = 16
 	// suggestDistanceMax is the edit distance up to which an unknown name gets a suggestion.
 	suggestDistanceMax = 6
 )

@@ -1,9 +1,24 @@
 package config
 
 import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"strandline.dev/internal/kafka"
+)
+
+// AdvertiseAuto is the value of a listener's advertise that stands for the local address of each accepted connection.
+const AdvertiseAuto = "auto"
+
+// The roles of a node.
+const (
+	RoleController = "controller"
+	RoleBroker     = "broker"
 )
 
 // Node is everything strandline.yaml says, nested like the file.
@@ -12,7 +27,7 @@ type Node struct {
 		ID   kafka.NodeID
 		Rack string
 	}
-	// Roles has "controller", "broker" or both.
+	// Roles has RoleController, RoleBroker or both.
 	Roles []string
 	Data  struct {
 		Dir string
@@ -25,6 +40,7 @@ type Node struct {
 	}
 	Listeners []Listener
 	HTTP      struct {
+		// Address is host:port, or "none".
 		Address string
 	}
 	Broker struct {
@@ -47,15 +63,158 @@ type Node struct {
 type Listener struct {
 	Name    string
 	Address string // host:port to bind
-	// Advertise is host:port, or "auto": the local address of each accepted connection.
+	// Advertise is host:port, or AdvertiseAuto.
 	Advertise string
 }
 
 // Defaults returns the settings of `serve` before any file, environment or flag.
-func Defaults() Node { panic("not yet") }
+func Defaults() Node { return mustBuild(false) }
 
 // Dev returns the settings of `dev` before any flag.
-func Dev() Node { panic("not yet") }
+func Dev() Node { return mustBuild(true) }
+
+func mustBuild(dev bool) Node {
+	n, err := Build(nil, dev)
+	if err != nil {
+		panic(fmt.Sprintf("config: a default of the table is not valid: %v", err))
+	}
+	return n
+}
+
+// Build makes a Node from flat values: "node.id", "kafka.num.partitions", "listeners.0.address". What is not given has its default, of
+// `dev` or of `serve`. The error joins every fault found; it wraps ErrUnknown or ErrInvalid. Build does not call Validate.
+func Build(values map[string]string, dev bool) (Node, error) {
+	var n Node
+	var errs []error
+	for _, s := range nodeRows {
+		value, ok := values[s.Name]
+		if !ok {
+			value = s.DefaultFor(dev)
+		}
+		errs = append(errs, s.store(s.node(&n), value))
+	}
+	static := map[string]string{}
+	for _, name := range sortedKeys(values) {
+		if _, err := Find(name); err != nil {
+			errs = append(errs, err)
+		}
+		if rest, ok := strings.CutPrefix(name, kafkaPrefix); ok && Lookup(ScopeBroker, rest) != nil {
+			static[rest] = values[name]
+		}
+	}
+	var err error
+	n.Listeners, err = buildListeners(values)
+	errs = append(errs, err)
+	n.Kafka, err = ResolveBroker(static, dev)
+	return n, errors.Join(append(errs, err)...)
+}
 
 // Validate checks what single values cannot show. The error names every fault found, one a line.
-func (n Node) Validate() error { panic("not yet") }
+func (n Node) Validate() error {
+	var errs []error
+	fault := func(key, value, why, allowed string) {
+		errs = append(errs, &ValueError{Key: key, Value: value, Why: why, Allowed: allowed})
+	}
+	if n.Node.ID < 1 {
+		fault("node.id", n.Node.ID.String(), "is not set", "a number from 1")
+	}
+	if len(n.Roles) == 0 {
+		fault("roles", "", "is empty", "controller, broker or both")
+	}
+	addressFault(fault, "http.address", n.HTTP.Address, n.HTTP.Address == "none" || n.HTTP.Address == "")
+	addressFault(fault, "cluster.address", n.Cluster.Address, n.Cluster.Address == "")
+	if slices.Contains(n.Roles, RoleBroker) && len(n.Listeners) == 0 {
+		fault("listeners", "", "is empty: a broker needs one", "a list of {name, address}")
+	}
+	n.validateListeners(fault)
+	n.validateControllers(fault)
+	return errors.Join(errs...)
+}
+
+type faultFunc func(key, value, why, allowed string)
+
+func (n Node) validateListeners(fault faultFunc) {
+	var names, addresses []string
+	for i, l := range n.Listeners {
+		key := "listeners." + strconv.Itoa(i)
+		if l.Name == "" {
+			fault(key+".name", "", "is empty", "a name")
+		}
+		if slices.Contains(names, l.Name) {
+			fault(key+".name", l.Name, "is the name of another listener", "a unique name")
+		}
+		if slices.Contains(addresses, l.Address) && !strings.HasSuffix(l.Address, ":0") {
+			fault(key+".address", l.Address, "is the address of another listener", "a unique address")
+		}
+		names, addresses = append(names, l.Name), append(addresses, l.Address)
+		addressFault(fault, key+".address", l.Address, false)
+		addressFault(fault, key+".advertise", l.Advertise, l.Advertise == AdvertiseAuto)
+		if len(n.Cluster.Controllers) > 1 && l.Advertise == AdvertiseAuto && isWildcard(l.Address) {
+			fault(key+".advertise", l.Advertise, "does not say under which address clients reach a listener that is bound to every address of a cluster's node", "host:port")
+		}
+	}
+}
+
+func (n Node) validateControllers(fault faultFunc) {
+	const allowed = "1, 3 or 5 controllers as id@host:port"
+	if c := len(n.Cluster.Controllers); c != 0 && c != 1 && c != 3 && c != 5 {
+		fault("cluster.controllers", strings.Join(n.Cluster.Controllers, ","), fmt.Sprintf("has %d controllers", c), allowed)
+	}
+	var ids []string
+	for _, c := range n.Cluster.Controllers {
+		id, address, ok := strings.Cut(c, "@")
+		if v, err := strconv.ParseInt(id, 10, 32); !ok || err != nil || v < 1 {
+			fault("cluster.controllers", c, "has no node id", allowed)
+			continue
+		}
+		if slices.Contains(ids, id) {
+			fault("cluster.controllers", c, "repeats node id "+id, allowed)
+		}
+		ids = append(ids, id)
+		addressFault(fault, "cluster.controllers", address, false)
+	}
+	if len(ids) > 1 && n.Cluster.Address == "" {
+		fault("cluster.address", "", "is empty: a cluster of several controllers needs it", "host:port")
+	}
+	listed := slices.Contains(ids, n.Node.ID.String())
+	if len(ids) > 0 && listed != slices.Contains(n.Roles, RoleController) {
+		fault("cluster.controllers", strings.Join(n.Cluster.Controllers, ","),
+			fmt.Sprintf("does not agree with roles %q of node %v", strings.Join(n.Roles, ","), n.Node.ID), "the ids of the nodes with role controller")
+	}
+}
+
+// addressFault reports an address that is not host:port, unless it is excused.
+func addressFault(fault faultFunc, key, address string, excused bool) {
+	if excused {
+		return
+	}
+	if why := AddressFault(address); why != "" {
+		fault(key, address, why, "host:port")
+	}
+}
+
+// AddressFault says what is wrong with a host:port, or "".
+func AddressFault(address string) string {
+	i := strings.LastIndexByte(address, ':')
+	if i < 0 {
+		return "has no port"
+	}
+	host := address[:i]
+	if _, err := strconv.ParseUint(address[i+1:], 10, 16); err != nil {
+		return "has no port from 0 to 65535"
+	}
+	if strings.Contains(host, ":") && !(strings.HasPrefix(host, "[") && strings.HasSuffix(host, "]")) {
+		return "has an IPv6 address without brackets"
+	}
+	return ""
+}
+
+// isWildcard says that an address binds every interface.
+func isWildcard(address string) bool {
+	host := strings.Trim(address[:max(strings.LastIndexByte(address, ':'), 0)], "[]")
+	if host == "" {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.IsUnspecified()
+}

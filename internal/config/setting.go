@@ -97,16 +97,21 @@ type Setting struct {
 	Secret bool
 	// Enum lists the accepted values (of a List: of its items).
 	Enum []string
-	// Min and Max bound a number, or a duration in nanoseconds.
+	// Min and Max bound a number, or a duration in nanoseconds; math.MinInt64 and math.MaxInt64 mean no bound. In a literal row a Max of
+	// 0 also means no bound.
 	Min, Max int64
 	// Synonym is, for a topic config, the broker setting that gives its default; "" if none.
 	Synonym string
 	// Refused maps values that Kafka accepts and this release does not to the reason.
 	Refused map[string]string
+	// Fixed, when not empty, says why only the default is accepted.
+	Fixed string
 
-	// bind gives the address of the struct field that holds the value: of a *Node, *Broker or *Topic by Scope. Nil for a setting that
-	// is only checked and shown.
-	bind func(any) any
+	// node, broker or topic, by Scope, gives the address of the struct field that holds the value. None is set for a setting that is only
+	// checked and shown.
+	node   func(*Node) any
+	broker func(*Broker) any
+	topic  func(*Topic) any
 	// hidden rows are stored by the controller and neither listed nor accepted from a client.
 	hidden bool
 }
@@ -122,6 +127,8 @@ func (s *Setting) DefaultFor(dev bool) string {
 // Allowed describes the accepted values in words.
 func (s *Setting) Allowed() string {
 	switch {
+	case s.Fixed != "":
+		return "only " + s.Default
 	case len(s.Enum) > 0 && s.Type == List:
 		return "a comma-separated list of " + strings.Join(s.accepted(), ", ")
 	case len(s.Enum) > 0:

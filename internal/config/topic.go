@@ -82,11 +82,40 @@ type Topic struct {
 	FileDeleteDelay time.Duration
 }
 
-// ResolveTopic gives the configuration of a topic whose stored overrides are given.
+// ResolveTopic gives the configuration of a topic whose stored overrides are given. An error wraps ErrInvalid: a stored value that this
+// release does not accept.
 func ResolveTopic(overrides map[string]string, broker Broker, dev bool) (Topic, error) {
-	panic("not yet")
+	var t Topic
+	for _, s := range topicRows {
+		if s.topic == nil {
+			continue
+		}
+		if err := s.store(s.topic(&t), topicValue(s, overrides, &broker, dev)); err != nil {
+			return Topic{}, err
+		}
+	}
+	return t, nil
 }
 
-// ValidateTopic checks overrides as a client sends them. The error names key, value, reason and what is allowed; it wraps
-// ErrUnknown or ErrInvalid.
-func ValidateTopic(overrides map[string]string) error { panic("not yet") }
+// topicValue is the value that counts for a topic: what is set on it, else what the broker gives, else the default.
+func topicValue(s *Setting, overrides map[string]string, broker *Broker, dev bool) string {
+	if v, ok := overrides[s.Name]; ok {
+		return v
+	}
+	if s.Name == MinInsyncKey {
+		if v, ok := overrides[defaultMinInsync]; ok {
+			return v
+		}
+	}
+	if s.Synonym != "" {
+		v, _ := broker.value(rowsByName[ScopeBroker][s.Synonym])
+		return v
+	}
+	return s.DefaultFor(dev)
+}
+
+// ValidateTopic checks overrides as a client sends them. The error names key, value, reason and what is allowed; it wraps ErrUnknown or
+// ErrInvalid.
+func ValidateTopic(overrides map[string]string) error {
+	return checkAll(ScopeTopic, overrides)
+}
