@@ -2,6 +2,7 @@ package replica
 
 import (
 	"log/slog"
+	"time"
 
 	"strandline.dev/internal/config"
 	"strandline.dev/internal/kafka"
@@ -12,7 +13,7 @@ import (
 	"strandline.dev/internal/sys"
 )
 
-// Config is what a Host is built from. All fields are required.
+// Config is what a Host is built from. All fields but ProducerExpiry are required.
 type Config struct {
 	Dir     *storage.Dir
 	Node    kafka.NodeID
@@ -24,7 +25,18 @@ type Config struct {
 	// Purged reports that the directory of a purged replica is gone. It is called without locks, at Reconcile or from Run,
 	// again every few seconds until the Image no longer asks for the purge; it must not block for long.
 	Purged func(topic kafka.TopicID, partition int32)
+	// ProducerExpiry is how long an idle idempotent producer is remembered; 0 means producerExpiryDefault.
+	ProducerExpiry time.Duration
 }
+
+// Acks of a publish.
+const (
+	// AcksAll answers when the batch is committed (I1).
+	AcksAll int16 = -1
+	// AcksNone and AcksLeader answer when the leader has appended.
+	AcksNone   int16 = 0
+	AcksLeader int16 = 1
+)
 
 // AppendItem is one batch of a publish. Batch is patched in place (base offset and leader epoch, outside its checksum) and is
 // the caller's again when Append returns.

@@ -30,6 +30,8 @@ var (
 	ErrStorage = errors.New("storage error")
 	// ErrStopped: the host is stopping, or the request was cancelled.
 	ErrStopped = errors.New("stopped")
+	// ErrAcksRefused: the topic refuses publishes with so weak acks (strandline.acks.minimum); nothing was appended.
+	ErrAcksRefused = errors.New("acks weaker than the topic's strandline.acks.minimum")
 	// ErrBadAcks: acks is not -1, 0 or 1; nothing was appended.
 	ErrBadAcks = errors.New("acks must be -1, 0 or 1")
 	// ErrBadTimestamp: a negative timestamp that means nothing to ListOffset.

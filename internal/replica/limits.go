@@ -20,11 +20,18 @@ const (
 	stallMax = 10 * time.Second
 	// stallCheckEvery is how often the watchdog looks.
 	stallCheckEvery = time.Second
+	// producerExpiryDefault is Kafka's default of producer.id.expiration.ms.
+	producerExpiryDefault = 24 * time.Hour
+	// readSlack is added to the estimate of how many bytes a read will give: the first batch may start below the offset asked
+	// for, by up to one index interval and more for large batches. Too little costs a copy, never correctness.
+	readSlack = 16 << 10
+	// errorsMax bounds how many partition errors one Reconcile or Close reports; the rest are in the log.
+	errorsMax = 8
 	// fetchItemsMax bounds nothing by itself: the server limits the partitions of a request. It is the number of results a
 	// FetchBuffer keeps for reuse; larger ones are let go (I14).
 	fetchItemsMax = 4096
-	// chunkMin and chunkMax are the smallest and largest buffers that are pooled. Below, pooling costs more than it saves;
-	// above, an idle pool would pin too much.
-	chunkMin = 64 << 10
-	chunkMax = 8 << 20
+	// chunkMin is the smallest buffer that is pooled, and chunkClasses the number of powers of two from there: 64 KiB to 8 MiB.
+	// Below, pooling costs more than it saves; above, an idle pool would pin too much.
+	chunkMin     = 64 << 10
+	chunkClasses = 8
 )

@@ -1,0 +1,127 @@
+package replica
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"strandline.dev/internal/kafka"
+	"strandline.dev/internal/record"
+	"strandline.dev/internal/storage"
+)
+
+// Append appends one batch to each of the named partitions and returns at once. With AcksAll the batches that are not yet
+// committed are parked, and Ready tells when all are decided; timeout sets Deadline, at which the caller calls Expire. Items
+// succeed or fail independently, each in its AppendResult.
+func (h *Host) Append(items []AppendItem, acks int16, timeout time.Duration) *Produce {
+	pr := newProduce(len(items), acks, timeout)
+	now := h.machine.Wall.Now()
+	for i := range items {
+		r := &pr.results[i]
+		r.Leader, r.LeaderEpoch = kafka.NoNode, kafka.NoEpoch
+		switch p := h.partition(items[i].TP); {
+		case acks < AcksAll || acks > AcksLeader:
+			pr.fail(i, ErrBadAcks)
+		case p == nil:
+			pr.fail(i, h.absent())
+		default:
+			p.append(pr, i, items[i].Batch, now)
+		}
+	}
+	pr.done()
+	return pr
+}
+
+// append is the road of one batch through one partition: do we lead, is the ISR large enough, is it a repeat, the log, the
+// core, and the wait list.
+func (p *partition) append(pr *Produce, i int, b record.Batch, now time.Time) {
+	p.mu.Lock()
+	defer p.unlock()
+	r := &pr.results[i]
+	r.Leader, r.LeaderEpoch = p.mu.state.Leader, p.mu.state.LeaderEpoch
+	if err := p.admitLocked(pr.acks); err != nil {
+		pr.fail(i, err)
+		return
+	}
+	end, err := p.storeLocked(r, b, now)
+	if err != nil {
+		pr.fail(i, err)
+		return
+	}
+	r.LogStart = p.mu.log.Start()
+	if pr.acks == AcksAll && !p.mu.core.Committed(end) {
+		pr.park(p, i, end) // I1: answered when the watermark has passed end, a repeat when it has passed the original's end
+	}
+}
+
+// admitLocked says whether this node may append for that kind of publish.
+func (p *partition) admitLocked(acks int16) error {
+	if err := p.leadsLocked(kafka.NoEpoch); err != nil {
+		return err
+	}
+	if p.mu.watch.stalled {
+		return errStalled
+	}
+	switch p.mu.topic.AcksMinimum {
+	case "all", "-1":
+		if acks != AcksAll {
+			return ErrAcksRefused
+		}
+	case "1":
+		if acks == AcksNone {
+			return ErrAcksRefused
+		}
+	}
+	if acks == AcksAll && !p.mu.core.Admits() {
+		return ErrNotEnoughReplicas
+	}
+	return nil
+}
+
+// storeLocked finds a batch among the last of its producer, or appends it. It fills r and returns the end that must be
+// committed before the publish is confirmed.
+func (p *partition) storeLocked(r *AppendResult, b record.Batch, now time.Time) (kafka.Offset, error) {
+	l := p.mu.log
+	if b.ProducerID() != kafka.NoProducerID {
+		seen, err := l.CheckSequence(b, now)
+		if err != nil {
+			return 0, p.appendErrorLocked(err)
+		}
+		if seen.Duplicate {
+			p.env.metrics.Retries.Inc()
+			r.Base, r.TimestampMs = seen.Base, seen.TimestampMs
+			return seen.End, nil
+		}
+	}
+	done, err := l.Append(p.mu.state.LeaderEpoch, b, now)
+	if err != nil {
+		return 0, p.appendErrorLocked(err)
+	}
+	r.Base, r.TimestampMs = done.Base, done.TimestampMs
+	p.touch()
+	if !p.env.unsynced.Load() {
+		p.env.unsynced.Store(true)
+	}
+	p.storedLocked() // under the replicated policy the batch counts already
+	return done.End, nil
+}
+
+// appendErrorLocked sorts out the errors of storage: what the client did wrong passes, what makes the log useless takes the
+// partition offline, the rest is retriable.
+func (p *partition) appendErrorLocked(err error) error {
+	switch {
+	case errors.Is(err, storage.ErrOutOfOrderSequence), errors.Is(err, storage.ErrProducerFenced), errors.Is(err, storage.ErrTooLarge):
+		return err
+	case final(err):
+		p.failLocked(err)
+		return p.mu.problem
+	}
+	p.env.log.Warn("append failed", "partition", p.tp.String(), "err", err)
+	return fmt.Errorf("%w: append to %v: %w", ErrStorage, p.tp, err)
+}
+
+// final says whether an error of storage means that the log is not to be trusted any more (I11).
+func final(err error) bool {
+	var corrupt *storage.CorruptError
+	return errors.Is(err, storage.ErrSyncFailed) || errors.As(err, &corrupt)
+}

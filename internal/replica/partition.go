@@ -1,0 +1,198 @@
+package replica
+
+import (
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"strandline.dev/internal/config"
+	"strandline.dev/internal/isr"
+	"strandline.dev/internal/kafka"
+	"strandline.dev/internal/metrics"
+	"strandline.dev/internal/storage"
+)
+
+// surroundings is what every partition of a host shares.
+type surroundings struct {
+	node    kafka.NodeID
+	log     *slog.Logger
+	metrics *metrics.Broker
+	// touched is set when offsets moved, and taken by the writer of the sync-point file: an idle node writes nothing.
+	touched atomic.Bool
+	// unsynced is set when bytes were appended, and taken by the watchdog: an idle node is not walked over.
+	unsynced atomic.Bool
+}
+
+// partition is one partition on this node, in whatever role.
+type partition struct {
+	tp  kafka.TopicPartition
+	env *surroundings
+	// suspect says that the log, when it was opened, may have lost bytes it had reported as stored (I4). Set before the
+	// partition is shared.
+	suspect bool
+
+	// news says that storage has reported a stored end or a failure that no holder of the lock has taken in yet.
+	news atomic.Bool
+	// failed is the first failure storage reported; it never goes away (I11).
+	failed atomic.Pointer[storageFailure]
+
+	mu struct {
+		sync.Mutex
+		log      *storage.Log // nil when it could not be opened
+		settings logSettings
+		role     Role
+		problem  error // why the role is Offline
+		topic    config.Topic
+		state    kafka.PartitionState
+		core     *isr.Leader  // set exactly while role is Leading
+		hw       kafka.Offset // the high watermark while core is nil
+		waits    waitList
+		woken    woken
+		watch    stallWatch
+	}
+}
+
+type storageFailure struct{ err error }
+
+func newPartition(tp kafka.TopicPartition, env *surroundings) *partition {
+	p := &partition{tp: tp, env: env}
+	p.mu.state.Leader, p.mu.state.LeaderEpoch, p.mu.state.PartitionEpoch = kafka.NoNode, kafka.NoEpoch, -1
+	return p
+}
+
+// onStored is called by storage, without its locks, when a stored end has moved or a sync has failed for good. It may be
+// called while this very partition is locked by the caller of storage, and the syncer must not wait for anybody's append, so
+// it never blocks: it leaves a note. Either nobody holds the lock, then it takes the note in itself; or somebody does, and
+// looks for notes after letting go (unlock). Told as a sequence: note set, TryLock fails, holder unlocks, holder sees note.
+func (p *partition) onStored(_ kafka.Offset, err error) {
+	if err != nil {
+		p.failed.CompareAndSwap(nil, &storageFailure{err: err})
+	}
+	p.news.Store(true)
+	if p.mu.TryLock() {
+		p.unlock()
+	}
+}
+
+// unlock takes in what storage has reported meanwhile, lets go of the partition and tells the owners of woken waits. Every
+// holder of p.mu ends with it.
+func (p *partition) unlock() {
+	for {
+		if p.news.Load() {
+			p.takeNewsLocked()
+		}
+		told := p.mu.woken
+		p.mu.woken = woken{}
+		p.mu.Unlock()
+		told.fire()
+		if !p.news.Load() || !p.mu.TryLock() {
+			return // whoever holds it now looks for news when letting go
+		}
+	}
+}
+
+func (p *partition) takeNewsLocked() {
+	p.news.Store(false) // before looking: what comes after is news again
+	if f := p.failed.Load(); f != nil {
+		p.failLocked(f.err)
+		return
+	}
+	if p.mu.log == nil {
+		return // still being opened
+	}
+	p.storedLocked()
+}
+
+// storedLocked tells the core the log's stored end, asked for now and not taken from a callback: a callback may be of an
+// earlier epoch (I3).
+func (p *partition) storedLocked() {
+	stored := p.mu.log.StoredEnd()
+	p.mu.watch.progress(stored)
+	if p.mu.core == nil {
+		return
+	}
+	p.carryOutLocked(p.mu.core.Stored(stored))
+}
+
+// carryOutLocked does what the core asks for.
+func (p *partition) carryOutLocked(e isr.Effects) {
+	if e.BelowMinISR {
+		p.failProducesLocked(ErrNotEnoughReplicasAfterAppend)
+		p.wakeFetchesLocked()
+	}
+	if e.Advanced {
+		p.touch()
+		p.wakeLocked()
+	}
+}
+
+func (p *partition) touch() {
+	if !p.env.touched.Load() {
+		p.env.touched.Store(true)
+	}
+}
+
+// failLocked takes the partition offline for good in this process: its log can not be trusted (I4, I11).
+func (p *partition) failLocked(cause error) {
+	if p.mu.problem != nil {
+		return
+	}
+	p.env.log.Error("partition offline", "partition", p.tp.String(), "err", cause)
+	p.mu.problem = fmt.Errorf("%w: %v is offline: %v", ErrStorage, p.tp, cause)
+	p.stepDownLocked(Offline, p.mu.problem)
+}
+
+// stepDownLocked ends a leadership, if there is one, and fails everything parked (I3).
+func (p *partition) stepDownLocked(role Role, why error) {
+	if p.mu.core != nil {
+		p.mu.hw = p.mu.core.HighWatermark()
+		p.mu.core = nil
+	}
+	p.mu.role = role
+	p.mu.watch = stallWatch{}
+	p.failAllLocked(why)
+}
+
+// hwLocked is the high watermark as far as this node knows it.
+func (p *partition) hwLocked() kafka.Offset {
+	if p.mu.core != nil {
+		return p.mu.core.HighWatermark()
+	}
+	return p.mu.hw
+}
+
+// leadsLocked says whether this node leads, and in the epoch the client believes in.
+func (p *partition) leadsLocked(current kafka.LeaderEpoch) error {
+	switch {
+	case p.mu.role == Leading:
+	case p.mu.problem != nil:
+		return p.mu.problem
+	case p.mu.role == Kept:
+		return ErrUnknownPartition
+	default:
+		return ErrNotLeader
+	}
+	if current == kafka.NoEpoch || current == p.mu.state.LeaderEpoch {
+		return nil
+	}
+	if current < p.mu.state.LeaderEpoch {
+		return ErrFencedEpoch
+	}
+	return ErrUnknownEpoch
+}
+
+// stallWatch remembers since when a partition waits for a sync; see watchdog.go.
+type stallWatch struct {
+	stalled bool
+	stored  kafka.Offset
+	since   time.Time // zero: not waiting
+}
+
+// progress notes a stored end.
+func (s *stallWatch) progress(stored kafka.Offset) {
+	if stored != s.stored {
+		*s = stallWatch{stored: stored}
+	}
+}
