@@ -1,0 +1,175 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"strandline.dev/internal/kafka"
+	"strandline.dev/internal/metadata"
+	"strandline.dev/internal/metrics"
+	"strandline.dev/internal/quorum"
+	"strandline.dev/internal/sys"
+)
+
+// Quorum is what the controller needs of *quorum.Quorum. It is an interface because a quorum of one voter never loses its
+// leadership, and what happens then is the hard part of this package: tests bring a quorum that does.
+type Quorum interface {
+	// Image is the committed metadata; Changed is closed at the next one.
+	Image() *metadata.Image
+	Changed() <-chan struct{}
+	// Leadership says who leads; LeadershipChanged is closed when that changes.
+	Leadership() quorum.Leadership
+	LeadershipChanged() <-chan struct{}
+	// LogEnd is the index of the next entry. While this node leads, only Propose raises it.
+	LogEnd() uint64
+	// Propose appends records as the entry at index, or nothing.
+	Propose(term, index uint64, rs []metadata.Record) error
+	// Stopped is closed when the quorum runs no more.
+	Stopped() <-chan struct{}
+}
+
+// Config is what a Controller needs; all fields are required.
+type Config struct {
+	Quorum  Quorum
+	Wall    sys.Wall
+	Log     *slog.Logger
+	Metrics *metrics.Broker
+}
+
+// Controller takes metadata events and answers them when their changes are committed.
+type Controller struct {
+	quorum  Quorum
+	wall    sys.Wall
+	log     *slog.Logger
+	metrics *metrics.Broker
+
+	inbox chan *call
+	done  chan struct{}
+	// reign is the state of this node as the active controller, nil while it is not. Only Run touches it.
+	reign *reign
+}
+
+// call is one event and whom to answer.
+type call struct {
+	ctx    context.Context
+	event  metadata.Event
+	answer chan answer // holds one
+}
+
+type answer struct {
+	reply   any
+	version uint64
+	err     error
+}
+
+// New returns a controller that waits for Run.
+func New(c Config) *Controller {
+	return &Controller{
+		quorum:  c.Quorum,
+		wall:    c.Wall,
+		log:     c.Log,
+		metrics: c.Metrics,
+		inbox:   make(chan *call, inboxMax),
+		done:    make(chan struct{}),
+	}
+}
+
+// Submit decides an event and returns its reply when everything the reply tells of is committed; version is the index that
+// was waited for, and a view at that version shows it. Time, ids and seeds of the event are filled in here. While no leader
+// is known Submit waits for one, as long as ctx allows. Errors: ErrNotController, ErrBusy (nothing was decided);
+// ErrUnknownOutcome; ErrRefused.
+func (c *Controller) Submit(ctx context.Context, ev metadata.Event) (reply any, version uint64, err error) {
+	// Without a place in the answer channel the loop would wait for callers that have gone.
+	one := &call{ctx: ctx, event: ev, answer: make(chan answer, 1)}
+	select {
+	case c.inbox <- one:
+	default:
+		return nil, 0, ErrBusy
+	}
+	select {
+	case a := <-one.answer:
+		return a.reply, a.version, a.err
+	case <-ctx.Done():
+		return nil, 0, fmt.Errorf("%w: %w", ErrUnknownOutcome, ctx.Err())
+	case <-c.done:
+	}
+	select {
+	case a := <-one.answer:
+		return a.reply, a.version, a.err
+	default:
+		return nil, 0, ErrNotController
+	}
+}
+
+// Run decides until ctx ends or the quorum stops. It is called once.
+func (c *Controller) Run(ctx context.Context) {
+	defer close(c.done)
+	defer c.endReign("stopped")
+	expire := time.NewTicker(expireEvery)
+	defer expire.Stop()
+	for {
+		// The channels come before the values, or a change in between would be missed. The Image comes before the
+		// leadership: while this node still leads in the term, every entry of that Image that it proposed is its own.
+		changed, led := c.quorum.Changed(), c.quorum.LeadershipChanged()
+		image := c.quorum.Image()
+		leadership := c.quorum.Leadership()
+		c.observe(image, leadership)
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.quorum.Stopped():
+			return
+		case <-changed:
+		case <-led:
+		case <-expire.C:
+			if c.reign != nil {
+				c.round([]*call{c.own(metadata.ExpireTrash{})})
+			}
+		case first := <-c.openInbox(leadership):
+			c.take(first)
+		}
+	}
+}
+
+// openInbox returns the inbox, or nil while events are to wait in it: nobody is known to lead, the take-over is not
+// finished, or the disk is behind.
+func (c *Controller) openInbox(l quorum.Leadership) chan *call {
+	if c.reign != nil {
+		if c.reign.full() {
+			return nil
+		}
+		return c.inbox
+	}
+	if l.Leading || l.Leader == kafka.NoNode {
+		return nil
+	}
+	return c.inbox
+}
+
+// take makes a round of what is in the inbox, or turns it away.
+func (c *Controller) take(first *call) {
+	calls := []*call{first}
+drain:
+	for len(calls) < roundEventsMax {
+		select {
+		case next := <-c.inbox:
+			calls = append(calls, next)
+		default:
+			break drain
+		}
+	}
+	if c.reign == nil {
+		for _, one := range calls {
+			one.answer <- answer{err: ErrNotController}
+		}
+		return
+	}
+	c.round(calls)
+}
+
+// own is an event of the controller itself; nobody waits for its answer.
+func (c *Controller) own(ev metadata.Event) *call {
+	return &call{ctx: context.Background(), event: ev, answer: make(chan answer, 1)}
+}

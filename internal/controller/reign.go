@@ -1,0 +1,98 @@
+package controller
+
+import (
+	"fmt"
+
+	"strandline.dev/internal/metadata"
+	"strandline.dev/internal/quorum"
+)
+
+// reign is one term of this node as the active controller.
+type reign struct {
+	term uint64
+	// working is the Image with everything decided in this reign, committed or not.
+	working *metadata.Image
+	// last is the index of the last entry that was proposed, or of the Image the reign began with.
+	last uint64
+	// parked are decided calls in the order of the entries they wait for.
+	parked []parked
+	// inFlight are the proposed entries that are not committed, and their bytes together.
+	inFlight      []flight
+	inFlightBytes int
+}
+
+// parked is an answer that waits for the entry at index.
+type parked struct {
+	call  *call
+	index uint64
+	reply any
+	// first is the index of the first of several entries; 0 when the records are all in the entry at index.
+	first uint64
+	// admin says that the call is an administrative change and has records.
+	admin bool
+}
+
+type flight struct {
+	index uint64
+	bytes int
+}
+
+// full says that enough waits for the disk.
+func (r *reign) full() bool {
+	return len(r.parked) >= parkedMax || r.inFlightBytes >= inFlightBytesMax
+}
+
+// observe follows the quorum: it begins a reign, lets answers go, or ends the reign.
+func (c *Controller) observe(image *metadata.Image, l quorum.Leadership) {
+	if c.reign != nil && (!l.Leading || l.Term != c.reign.term) {
+		c.endReign("leadership lost")
+	}
+	if c.reign != nil {
+		c.release(image.Version())
+		return
+	}
+	// All earlier terms committed is in the Image when it has reached this term's first entry. The second condition holds at
+	// once, except after a reign that ended while this node went on leading: then what that reign proposed comes first.
+	if l.Leading && image.Version() >= l.TermStart && image.Version()+1 == c.quorum.LogEnd() {
+		c.beginReign(image, l.Term)
+	}
+}
+
+func (c *Controller) beginReign(image *metadata.Image, term uint64) {
+	c.reign = &reign{term: term, working: image, last: image.Version()}
+	c.log.Info("active controller", "term", term, "version", image.Version())
+	c.round([]*call{c.own(metadata.FinishTopics{}), c.own(metadata.ExpireTrash{})})
+}
+
+// release answers what waited for entries up to version.
+func (c *Controller) release(version uint64) {
+	r := c.reign
+	n := 0
+	for ; n < len(r.inFlight) && r.inFlight[n].index <= version; n++ {
+		r.inFlightBytes -= r.inFlight[n].bytes
+	}
+	r.inFlight = r.inFlight[n:]
+	n = 0
+	for ; n < len(r.parked) && r.parked[n].index <= version; n++ {
+		p := r.parked[n]
+		if p.admin {
+			c.metrics.AdminChanges.Inc()
+		}
+		p.call.answer <- answer{reply: p.reply, version: p.index}
+		r.parked[n] = parked{}
+	}
+	r.parked = r.parked[n:]
+}
+
+// endReign drops the working Image. What waits may be committed by the next leader, or not: nobody here can know.
+func (c *Controller) endReign(why string) {
+	if c.reign == nil {
+		return
+	}
+	r := c.reign
+	c.reign = nil
+	c.log.Info("no longer active controller", "term", r.term, "why", why, "waiting", len(r.parked))
+	for _, p := range r.parked {
+		p.call.answer <- answer{err: fmt.Errorf("%w: %s", ErrUnknownOutcome, why)}
+	}
+}
