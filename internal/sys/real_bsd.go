@@ -35,12 +35,19 @@ func syncAll(name string) error {
 
 // lockFile takes a lock that the kernel drops with the descriptor.
 func lockFile(f *os.File) error {
-	err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if errors.Is(err, unix.EWOULDBLOCK) {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var refused error
+	if err := raw.Control(func(fd uintptr) { refused = unix.Flock(int(fd), unix.LOCK_EX|unix.LOCK_NB) }); err != nil {
+		return &os.PathError{Op: "flock", Path: f.Name(), Err: os.ErrClosed}
+	}
+	if errors.Is(refused, unix.EWOULDBLOCK) {
 		return fmt.Errorf("%s: %w", f.Name(), ErrLocked)
 	}
-	if err != nil {
-		return &os.PathError{Op: "flock", Path: f.Name(), Err: err}
+	if refused != nil {
+		return &os.PathError{Op: "flock", Path: f.Name(), Err: refused}
 	}
 	return nil
 }

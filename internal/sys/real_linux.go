@@ -17,34 +17,27 @@ const bootIDFile = "/proc/sys/kernel/random/boot_id"
 
 // syncFile uses fdatasync: it writes the size too, and leaves out only times, which nothing here relies on.
 func syncFile(f *os.File) error {
-	return retryInterrupted("fdatasync", f.Name(), func() error { return unix.Fdatasync(int(f.Fd())) })
+	return onDescriptor("fdatasync", f, unix.Fdatasync)
 }
 
 // syncDir makes the names in a directory durable.
 func syncDir(name string) error {
-	return withDir(name, func(d *os.File) error {
-		return retryInterrupted("fsync", name, func() error { return unix.Fsync(int(d.Fd())) })
-	})
+	return withDir(name, func(d *os.File) error { return onDescriptor("fsync", d, unix.Fsync) })
 }
 
 // syncAll makes the whole file system durable. Since Linux 5.8 syncfs reports the write errors that happened since the
 // descriptor was opened, so this one tells of errors during the call; earlier ones are told by each file's own sync.
 func syncAll(name string) error {
-	return withDir(name, func(d *os.File) error {
-		return retryInterrupted("syncfs", name, func() error { return unix.Syncfs(int(d.Fd())) })
-	})
+	return withDir(name, func(d *os.File) error { return onDescriptor("syncfs", d, unix.Syncfs) })
 }
 
 // lockFile takes a lock that the kernel drops when the last descriptor of this opening is closed, kill -9 included.
 func lockFile(f *os.File) error {
-	err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	err := onDescriptor("flock", f, func(fd int) error { return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) })
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		return fmt.Errorf("%s: %w", f.Name(), ErrLocked)
 	}
-	if err != nil {
-		return &os.PathError{Op: "flock", Path: f.Name(), Err: err}
-	}
-	return nil
+	return err
 }
 
 // systemBootID returns the kernel's boot id, or "" (I4).
@@ -57,23 +50,34 @@ func systemBootID() string {
 }
 
 func withDir(name string, do func(*os.File) error) error {
-	d, err := os.Open(name)
+	d, err := os.OpenFile(name, os.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return err
 	}
 	return errors.Join(do(d), d.Close())
 }
 
-// retryInterrupted repeats a call that a signal cut short: EINTR says that nothing was tried, not that bytes are lost.
-func retryInterrupted(op, name string, call func() error) error {
-	for {
-		err := call()
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
-		if err != nil {
-			return &os.PathError{Op: op, Path: name, Err: err}
-		}
-		return nil
+// onDescriptor calls the system with a file's descriptor, which stays this file's until the call returns: with Fd a Close
+// at the wrong moment would let the call sync another file that got the same number, and report success for this one. A
+// call that a signal cut short is repeated: EINTR says that nothing was tried, not that bytes are lost.
+func onDescriptor(op string, f *os.File, call func(fd int) error) error {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return err
 	}
+	var failed error
+	err = raw.Control(func(fd uintptr) {
+		for {
+			if failed = call(int(fd)); !errors.Is(failed, unix.EINTR) {
+				return
+			}
+		}
+	})
+	if err != nil { // the only reason, under a name of package poll that nobody outside can compare
+		return &os.PathError{Op: op, Path: f.Name(), Err: os.ErrClosed}
+	}
+	if failed != nil {
+		return &os.PathError{Op: op, Path: f.Name(), Err: failed}
+	}
+	return nil
 }

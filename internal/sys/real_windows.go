@@ -29,12 +29,20 @@ func syncAll(name string) error {
 func lockFile(f *os.File) error {
 	far := &windows.Overlapped{OffsetHigh: 1 << 30}
 	const flags = windows.LOCKFILE_EXCLUSIVE_LOCK | windows.LOCKFILE_FAIL_IMMEDIATELY
-	err := windows.LockFileEx(windows.Handle(f.Fd()), flags, 0, 1, 0, far)
-	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var refused error
+	err = raw.Control(func(fd uintptr) { refused = windows.LockFileEx(windows.Handle(fd), flags, 0, 1, 0, far) })
+	if err != nil {
+		return &os.PathError{Op: "lock", Path: f.Name(), Err: os.ErrClosed}
+	}
+	if errors.Is(refused, windows.ERROR_LOCK_VIOLATION) {
 		return fmt.Errorf("%s: %w", f.Name(), ErrLocked)
 	}
-	if err != nil {
-		return &os.PathError{Op: "lock", Path: f.Name(), Err: err}
+	if refused != nil {
+		return &os.PathError{Op: "lock", Path: f.Name(), Err: refused}
 	}
 	return nil
 }

@@ -38,14 +38,15 @@ func (f *file) writable() bool { return f.flag&(os.O_WRONLY|os.O_RDWR) != 0 }
 
 // ReadAt implements io.ReaderAt.
 func (f *file) ReadAt(p []byte, off int64) (n int, err error) {
+	if off < 0 {
+		return 0, wrap(f.op(OpRead, off, len(p)), syscall.EINVAL)
+	}
 	err = f.run(f.op(OpRead, off, len(p)), func() error {
 		switch {
 		case f.flag&os.O_WRONLY != 0:
 			return syscall.EBADF
 		case f.node.isDir:
 			return syscall.EISDIR
-		case off < 0:
-			return syscall.EINVAL
 		case off < int64(len(f.node.data)):
 			n = copy(p, f.node.data[off:])
 		}
@@ -81,12 +82,12 @@ func (f *file) write(p []byte, off int64) (int, error) {
 	switch {
 	case fsys.dead:
 		return 0, ErrCrashed
+	case off < 0:
+		return 0, syscall.EINVAL
 	case f.closed:
 		return 0, os.ErrClosed
 	case !f.writable():
 		return 0, syscall.EBADF
-	case off < 0:
-		return 0, syscall.EINVAL
 	case end > fileSizeMax:
 		return 0, syscall.EFBIG
 	}

@@ -169,41 +169,40 @@ func (fsys *FS) Rename(oldName, newName string) error {
 		if err != nil {
 			return err
 		}
-		node, ok := from.entries[fromLast]
-		if !ok {
-			return syscall.ENOENT
-		}
 		to, toLast, err := fsys.parent(newName)
 		if err != nil {
 			return err
 		}
-		if node.isDir && strings.HasPrefix(op.To+"/", op.Name+"/") && op.To != op.Name {
-			return syscall.EINVAL
+		node, ok := from.entries[fromLast]
+		if !ok {
+			return syscall.ENOENT
 		}
 		replaced, exists := to.entries[toLast]
 		if exists {
-			if replaced == node {
+			if replaced == node && !node.isDir {
 				return nil
 			}
 			if err := replaceable(node, replaced); err != nil {
 				return err
 			}
-			fsys.unlink(replaced)
+		}
+		if node.isDir && strings.HasPrefix(op.To+"/", op.Name+"/") {
+			return syscall.EINVAL
 		}
 		fsys.change(nameChange{{from, fromLast, nil}, {to, toLast, node}})
+		if exists {
+			fsys.unlink(replaced)
+		}
 		return nil
 	})
 }
 
 func replaceable(node, replaced *inode) error {
 	switch {
-	case replaced.isDir && !node.isDir:
-		// What package os answers before it asks the system.
-		return syscall.EEXIST
-	case !replaced.isDir && node.isDir:
+	case replaced.isDir:
+		return syscall.EEXIST // what package os answers before it asks the system
+	case node.isDir:
 		return syscall.ENOTDIR
-	case len(replaced.entries) > 0:
-		return syscall.ENOTEMPTY
 	}
 	return nil
 }
