@@ -29,9 +29,8 @@ type surroundings struct {
 type partition struct {
 	tp  kafka.TopicPartition
 	env *surroundings
-	// suspect says that the log, when it was opened, may have lost bytes it had reported as stored (I4). Set before the
-	// partition is shared.
-	suspect bool
+	// damaged and unclean say what was found when the log was opened (I4). Set before the partition is shared.
+	damaged, unclean bool
 
 	// news says that storage has reported a stored end or a failure that no holder of the lock has taken in yet.
 	news atomic.Bool

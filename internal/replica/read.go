@@ -123,6 +123,7 @@ func (p *partition) readLog(l *storage.Log, it *FetchItem, upper kafka.Offset, r
 		return nil, p.readError(err)
 	}
 	room.dst.keep(b)
+	p.touch() // files were opened; the writer of the sync-point file closes them when they are idle
 	return b, nil
 }
 

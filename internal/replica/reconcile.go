@@ -211,30 +211,21 @@ func (ps *pass) assign() {
 func (ps *pass) purge() {
 	pending := ps.img.PendingPurges(ps.h.env.node)
 	for _, tp := range pending {
-		if err := ps.h.stop(tp); err != nil {
-			ps.errs = append(ps.errs, err)
-		}
+		ps.h.stop(tp)
+		delete(ps.h.rec.quarantined, tp) // a quarantined copy goes too
 	}
 	ps.h.trash.set(pending)
 }
 
-// stop ends a partition and closes its log, whose files stay.
-func (h *Host) stop(tp kafka.TopicPartition) error {
+// stop ends a partition. Its log is closed by whoever drops or moves the directory.
+func (h *Host) stop(tp kafka.TopicPartition) {
 	h.mu.Lock()
 	p := h.mu.partitions[tp]
 	delete(h.mu.partitions, tp)
 	h.mu.Unlock()
-	if p == nil {
-		return nil
+	if p != nil {
+		p.retire(ErrUnknownPartition)
 	}
-	l := p.retire(ErrUnknownPartition)
-	if l == nil {
-		return nil
-	}
-	if err := l.Close(); err != nil {
-		return fmt.Errorf("close %v: %w", tp, err)
-	}
-	return nil
 }
 
 // quarantine sets aside what the Image does not give to this node. Not before the Image holds this process's own
@@ -252,11 +243,8 @@ func (ps *pass) quarantine() {
 		if ps.h.partition(tp) == nil || ps.wanted(tp) {
 			continue
 		}
-		err := ps.h.stop(tp)
-		if err == nil {
-			err = ps.h.dir.QuarantineLog(tp)
-		}
-		if err != nil {
+		ps.h.stop(tp)
+		if err := ps.h.dir.QuarantineLog(tp); err != nil {
 			ps.errs = append(ps.errs, fmt.Errorf("quarantine %v: %w", tp, err))
 			continue
 		}

@@ -7,19 +7,27 @@ import (
 	"strandline.dev/internal/kafka"
 )
 
-// Recover opens every log on disk, several at a time, and returns the partitions whose logs may have lost bytes that an earlier
-// run had reported as stored (I4): the node lists them when it registers. A damaged log stays offline by name; the rest works.
-func (h *Host) Recover(ctx context.Context) ([]kafka.TopicPartition, error) {
+// Recovered names the partitions whose logs may have lost bytes that an earlier run had reported as stored (I4). The node lists
+// them when it registers.
+type Recovered struct {
+	// Unclean: the only fault is that the operating system was restarted under bytes that were not synced.
+	Unclean []kafka.TopicPartition
+	// Damaged: bytes are damaged, or the log can not be opened. Such a partition stays Offline; the rest works.
+	Damaged []kafka.TopicPartition
+}
+
+// Recover opens every log on disk, several at a time.
+func (h *Host) Recover(ctx context.Context) (Recovered, error) {
 	quarantined, err := h.dir.Quarantined()
 	if err != nil {
-		return nil, fmt.Errorf("recover: list quarantine: %w", err)
+		return Recovered{}, fmt.Errorf("recover: list quarantine: %w", err)
 	}
 	for _, tp := range quarantined {
 		h.rec.quarantined[tp] = struct{}{}
 	}
 	tps, err := h.dir.PartitionDirs()
 	if err != nil {
-		return nil, fmt.Errorf("recover: list partitions: %w", err)
+		return Recovered{}, fmt.Errorf("recover: list partitions: %w", err)
 	}
 	// Policy and settings come with the Image. Until then every log counts what is synced only, the stricter policy.
 	found := make([]*partition, len(tps))
@@ -37,26 +45,30 @@ func (h *Host) Recover(ctx context.Context) ([]kafka.TopicPartition, error) {
 				l.Close() //nolint:errcheck // nothing was written
 			}
 		}
-		return nil, fmt.Errorf("recover: %w", ctx.Err())
+		return Recovered{}, fmt.Errorf("recover: %w", ctx.Err())
 	}
-	var unclean []kafka.TopicPartition
+	var r Recovered
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, p := range found {
 		h.mu.partitions[p.tp] = p
-		if p.suspect {
-			unclean = append(unclean, p.tp)
+		switch {
+		case p.damaged:
+			r.Damaged = append(r.Damaged, p.tp)
+		case p.unclean:
+			r.Unclean = append(r.Unclean, p.tp)
 		}
 	}
-	return unclean, nil
+	return r, nil
 }
 
 // openPartition opens or creates the log of a partition. The partition is returned in any case, Offline if that failed.
 func (h *Host) openPartition(tp kafka.TopicPartition, s logSettings) *partition {
 	p := newPartition(tp, h.env)
 	l, err := h.dir.OpenLog(tp, s.options(p))
-	// A log that can not be read may have lost anything.
-	p.suspect = err != nil || l.Recovered().Damaged != nil || l.Recovered().Unclean
+	// A log that can not be opened may have lost anything.
+	p.damaged = err != nil || l.Recovered().Damaged != nil
+	p.unclean = err == nil && l.Recovered().Unclean
 	p.opened(l, s, err)
 	return p
 }

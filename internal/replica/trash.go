@@ -1,12 +1,9 @@
 package replica
 
 import (
-	"errors"
-	"fmt"
 	"sync"
 
 	"strandline.dev/internal/kafka"
-	"strandline.dev/internal/storage"
 )
 
 // trash holds the replicas that the Image asks this node to delete. Deleting may take long, so Reconcile only notes them and
@@ -43,7 +40,7 @@ func (t *trash) set(pending []kafka.TopicPartition) {
 	}
 }
 
-// next returns what is to be done, with whether the directory is gone already.
+// list returns what is to be done, with whether the directory is gone already.
 func (t *trash) list() (order []kafka.TopicPartition, gone map[kafka.TopicPartition]bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -62,12 +59,12 @@ func (t *trash) done(tp kafka.TopicPartition) {
 	}
 }
 
-// emptyTrash deletes what is to be deleted and reports what is gone.
+// emptyTrash deletes what is to be deleted, also a quarantined copy, and reports what is gone.
 func (h *Host) emptyTrash() {
 	order, gone := h.trash.list()
 	for _, tp := range order {
 		if !gone[tp] {
-			if err := h.drop(tp); err != nil {
+			if err := h.dir.DropLog(tp); err != nil {
 				h.log.Warn("purge failed, will be tried again", "partition", tp.String(), "err", err)
 				continue
 			}
@@ -76,20 +73,4 @@ func (h *Host) emptyTrash() {
 		}
 		h.purged(tp.Topic, tp.Partition)
 	}
-}
-
-// drop deletes the directory of a partition wherever it is: in its place, in quarantine, or, after an accident, both.
-func (h *Host) drop(tp kafka.TopicPartition) error {
-	for range 2 {
-		if err := h.dir.DropLog(tp); err != nil && !errors.Is(err, storage.ErrNotFound) {
-			return fmt.Errorf("drop: %w", err)
-		}
-		switch err := h.dir.RestoreQuarantined(tp); {
-		case errors.Is(err, storage.ErrNotFound):
-			return nil
-		case err != nil:
-			return fmt.Errorf("take out of quarantine: %w", err)
-		}
-	}
-	return fmt.Errorf("%v came back while it was dropped", tp)
 }
