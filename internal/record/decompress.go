@@ -69,8 +69,18 @@ func Decompress(codec Codec, dst, src []byte, limit int) ([]byte, error) {
 		if len(out)-len(dst)+len(piece) > limit {
 			return dst, ErrTooLarge
 		}
-		out = append(out, piece...)
+		out = append(grow(out, len(piece), len(dst)+limit), piece...)
 	}
+}
+
+// grow makes room for n more bytes by doubling, as far as most. append alone would grow in many small steps.
+func grow(b []byte, n, most int) []byte {
+	if cap(b)-len(b) >= n {
+		return b
+	}
+	grown := make([]byte, len(b), max(len(b)+n, min(2*cap(b), most)))
+	copy(grown, b)
+	return grown
 }
 
 // buffers holds scratch for whole decompressed payloads.

@@ -2,7 +2,6 @@ package record
 
 import (
 	"bytes"
-	"errors"
 	"io"
 	"sync"
 
@@ -13,8 +12,8 @@ var zstdStreams = sync.Pool{New: func() any { return new(zstdStream) }}
 
 // zstdStream reads one zstd frame. Most batches decompress to less than zstdWhole: those are decoded in one call into a buffer of that
 // size, which needs no window. Larger ones are read as a stream, which holds a window. Frames with a window above maxZstdWindow (the
-// encoder's levels 20 to 22) are decoded whole in a buffer that grows up to the limit, so that a tiny frame that declares a huge
-// window still allocates by what it holds.
+// encoder's levels 20 to 22) are decoded whole into a buffer of what their blocks can hold at most, so that a tiny frame that declares
+// a huge window still allocates by what it holds.
 type zstdStream struct {
 	in     bytes.Reader
 	whole  *zstd.Decoder
@@ -27,7 +26,7 @@ type zstdStream struct {
 
 func (s *zstdStream) open(src []byte, limit int64) error {
 	s.ready, s.done = false, false
-	windowBytes, err := checkZstdFrame(src)
+	f, err := checkZstdFrame(src)
 	if err != nil {
 		return err
 	}
@@ -37,28 +36,34 @@ func (s *zstdStream) open(src []byte, limit int64) error {
 		}
 		s.out = make([]byte, 0, zstdWhole)
 	}
-	err = s.decodeAll(src)
-	for size := cap(s.out); err == ErrTooLarge && windowBytes > maxZstdWindow && int64(size) < limit; {
-		size = int(min(int64(size)*4, limit))
-		s.out = make([]byte, 0, size)
-		err = s.decodeAll(src)
+	// The library names a full buffer in more than one way, so a failure here says only that the frame is damaged or too large for it.
+	if s.decodeAll(src) {
+		return nil
 	}
-	if err != ErrTooLarge || windowBytes > maxZstdWindow {
-		return err
+	switch {
+	case f.most <= int64(cap(s.out)):
+		return ErrCompressed
+	case f.window <= maxZstdWindow:
+		return s.openPieces(src)
 	}
-	return s.openPieces(src)
-}
-
-func (s *zstdStream) decodeAll(src []byte) error {
-	out, err := s.whole.DecodeAll(src, s.out[:0])
-	if errors.Is(err, zstd.ErrDecoderSizeExceeded) {
+	s.out = make([]byte, 0, min(f.most, limit))
+	switch {
+	case s.decodeAll(src):
+		return nil
+	case f.most > limit:
 		return ErrTooLarge
 	}
+	return ErrCompressed
+}
+
+// decodeAll decodes src into the buffer and says whether it fitted and was sound.
+func (s *zstdStream) decodeAll(src []byte) bool {
+	out, err := s.whole.DecodeAll(src, s.out[:0])
 	if err != nil {
-		return ErrCompressed
+		return false
 	}
 	s.out, s.ready = out, true
-	return nil
+	return true
 }
 
 func (s *zstdStream) openPieces(src []byte) (err error) {
@@ -111,40 +116,51 @@ func (s *zstdStream) close() {
 
 const (
 	zstdBlockHeader    = 3
+	zstdBlockMost      = 128 << 10
 	zstdBlockRLE       = 1
 	zstdBlockReserved  = 3
 	zstdChecksumBytes  = 4
 	zstdBlockSizeShift = 3
 )
 
+// zstdFrame is what a frame's lengths say: the window that it asks for and the most that its blocks can hold, in bytes.
+type zstdFrame struct {
+	window uint64
+	most   int64
+}
+
 // checkZstdFrame walks a frame by its block headers and returns ErrCompressed unless it is exactly src: the library would skip frames
-// that are not data and read on into further ones. It returns the window that the frame asks for, in bytes.
-func checkZstdFrame(src []byte) (window uint64, err error) {
+// that are not data and read on into further ones.
+func checkZstdFrame(src []byte) (f zstdFrame, err error) {
 	var h zstd.Header
 	if h.Decode(src) != nil || h.Skippable || h.DictionaryID != 0 || h.HeaderSize > len(src) {
-		return 0, ErrCompressed
+		return f, ErrCompressed
 	}
-	window = h.WindowSize
+	f.window = h.WindowSize
 	if h.SingleSegment {
-		window = h.FrameContentSize
+		f.window = h.FrameContentSize
+	}
+	if f.window > maxZstdDeclared {
+		return f, ErrCompressed
 	}
 	pos := h.HeaderSize
 	for last := false; !last; {
 		if len(src)-pos < zstdBlockHeader {
-			return 0, ErrCompressed
+			return f, ErrCompressed
 		}
 		head := uint32(src[pos]) | uint32(src[pos+1])<<8 | uint32(src[pos+2])<<16
 		pos += zstdBlockHeader
+		f.most += zstdBlockMost
 		last = head&1 != 0
 		size := int(head >> zstdBlockSizeShift)
 		switch head >> 1 & 3 {
 		case zstdBlockRLE:
 			size = 1
 		case zstdBlockReserved:
-			return 0, ErrCompressed
+			return f, ErrCompressed
 		}
 		if size > len(src)-pos {
-			return 0, ErrCompressed
+			return f, ErrCompressed
 		}
 		pos += size
 	}
@@ -152,7 +168,7 @@ func checkZstdFrame(src []byte) (window uint64, err error) {
 		pos += zstdChecksumBytes
 	}
 	if pos != len(src) {
-		return 0, ErrCompressed
+		return f, ErrCompressed
 	}
-	return window, nil
+	return f, nil
 }

@@ -197,8 +197,11 @@ func (c *cursor) record(keep *Record) (s shape, err error) {
 	if err != nil {
 		return s, err
 	}
-	if length < minRecordSize-1 || c.st == nil && int64(length) > int64(len(c.buf)) || c.st != nil && int64(length) > c.limit {
+	if length < minRecordSize-1 || c.st == nil && int64(length) > int64(len(c.buf)) {
 		return s, faultLength
+	}
+	if c.st != nil && int64(length) > c.limit-c.at {
+		return s, ErrTooLarge
 	}
 	c.end = c.at + int64(length)
 	if _, err = c.skip(recordAttributeLen); err != nil {
