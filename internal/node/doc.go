@@ -1,0 +1,14 @@
+// Package node is the composition root: it builds the parts of one node, connects them, starts and stops them in order.
+//
+// Knows: which part needs which, and the order of start and stop. Does not know: any rule of the broker.
+//
+// Start: bind every listener (a taken port is found before any file is touched), open the data directory, recover the metadata log and
+// the partition logs, register with the controller naming the replicas that may have lost bytes (I4), lead only in epochs granted
+// after that registration (I3), then accept clients. Stop is the reverse: no new requests, parked ones finish, leaderships are given
+// up, logs are flushed, and only then is the clean-shutdown marker written.
+//
+// Concurrency: Start and Stop are called once, by one goroutine. The node owns these goroutines: quorum loop, controller loop,
+// reconciler, host timers, one per listener, HTTP.
+//
+// Files: node.go (options, Start, Stop), parts.go (what is built, in order), register.go (registration and readiness).
+package node

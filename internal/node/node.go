@@ -1,0 +1,162 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"strandline.dev/internal/config"
+	"strandline.dev/internal/controller"
+	"strandline.dev/internal/kafka"
+	"strandline.dev/internal/metadata"
+	"strandline.dev/internal/metrics"
+	"strandline.dev/internal/quorum"
+	"strandline.dev/internal/replica"
+	"strandline.dev/internal/server"
+	"strandline.dev/internal/storage"
+	"strandline.dev/internal/sys"
+)
+
+const (
+	// registerTimeMax bounds one attempt to register; a sole controller answers in milliseconds.
+	registerTimeMax = 10 * time.Second
+	// fenceTimeMax bounds the goodbye to the controller; without it the next start is only less tidy.
+	fenceTimeMax = 5 * time.Second
+	// httpStopMax bounds how long open HTTP requests may take once the node stops.
+	httpStopMax = 2 * time.Second
+)
+
+// Options say what node to build.
+type Options struct {
+	Config config.Node
+	// Dev chooses the topic defaults of `dev` and answers metadata with the address the client used.
+	Dev     bool
+	Machine sys.Machine
+	Log     *slog.Logger
+}
+
+// Node is a running node.
+type Node struct {
+	o       Options
+	log     *slog.Logger
+	metrics *metrics.Registry
+
+	listeners []server.Listener
+	httpBind  net.Listener
+
+	dir        *storage.Dir
+	quorum     *quorum.Quorum
+	host       *replica.Host
+	controller *controller.Controller
+	server     *server.Server
+	http       *http.Server
+	epoch      kafka.BrokerEpoch
+
+	// waiting holds why the node is not ready, or nil once it is.
+	waiting atomic.Pointer[string]
+	// broken holds the error that ended the node from inside, or nil.
+	broken atomic.Pointer[error]
+	// failed receives that error.
+	failed chan error
+	// clean says that Stop was asked for and the clean-shutdown marker may be written.
+	clean bool
+
+	stops   []func() error // in order of building; run in reverse
+	running sync.WaitGroup
+	clients sync.WaitGroup
+	cancel  context.CancelFunc
+	// cancelClients ends the listeners, before anything behind them stops.
+	cancelClients context.CancelFunc
+}
+
+// Start builds a node and returns when it accepts work. On an error everything built so far has been closed.
+func Start(ctx context.Context, o Options) (*Node, error) {
+	n := &Node{o: o, log: o.Log, metrics: metrics.New(), failed: make(chan error, 1)}
+	n.setWaiting("starting")
+	if err := n.build(ctx); err != nil {
+		return nil, errors.Join(err, n.unwind())
+	}
+	return n, nil
+}
+
+// KafkaAddresses are the addresses clients can dial, in the order of the configuration.
+func (n *Node) KafkaAddresses() []string {
+	var out []string
+	for _, l := range n.listeners {
+		out = append(out, l.Net.Addr().String())
+	}
+	return out
+}
+
+// HTTPURL is the base URL of the HTTP door.
+func (n *Node) HTTPURL() string { return "http://" + n.httpBind.Addr().String() }
+
+// Failed yields the error that ended the node from inside; a healthy node never sends.
+func (n *Node) Failed() <-chan error { return n.failed }
+
+// Metrics are the node's instruments.
+func (n *Node) Metrics() *metrics.Registry { return n.metrics }
+
+// Image is the node's view of the cluster's metadata (committed records only).
+func (n *Node) Image() *metadata.Image { return n.quorum.Image() }
+
+// Stop drains and ends the node: parked requests finish, logs are flushed, the clean-shutdown marker is written.
+func (n *Node) Stop(ctx context.Context) error {
+	n.setWaiting("stopping")
+	n.cancelClients()
+	n.clients.Wait() // each listener drains its own connections, within server.Limits.Drain
+	n.clean = n.broken.Load() == nil
+	n.resign(ctx)
+	return n.unwind()
+}
+
+// unwind runs the stop of every part built, newest first, and joins their errors.
+func (n *Node) unwind() error {
+	var errs []error
+	if n.cancelClients != nil {
+		n.cancelClients()
+	}
+	for i := len(n.stops) - 1; i >= 0; i-- {
+		if err := n.stops[i](); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	n.stops = nil
+	return errors.Join(errs...)
+}
+
+// fail ends the node from inside; only the first reason is kept.
+func (n *Node) fail(part string, err error) {
+	err = fmt.Errorf("%s: %w", part, err)
+	n.setWaiting(err.Error())
+	n.broken.CompareAndSwap(nil, &err)
+	select {
+	case n.failed <- err:
+	default:
+	}
+}
+
+func (n *Node) setWaiting(why string) { n.waiting.Store(&why) }
+
+// ready is nil when the node accepts work, else it says why not.
+func (n *Node) ready() error {
+	if why := n.waiting.Load(); why != nil {
+		return errors.New(*why)
+	}
+	return nil
+}
+
+// run starts f in a goroutine that Stop waits for.
+func (n *Node) run(f func()) {
+	n.running.Add(1)
+	go func() {
+		defer n.running.Done()
+		f()
+	}()
+}

@@ -1,0 +1,182 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"strandline.dev/internal/config"
+	"strandline.dev/internal/controller"
+	"strandline.dev/internal/metadata"
+	"strandline.dev/internal/quorum"
+	"strandline.dev/internal/replica"
+	"strandline.dev/internal/rest"
+	"strandline.dev/internal/server"
+	"strandline.dev/internal/storage"
+)
+
+// build makes every part in order; each step names what failed.
+func (n *Node) build(ctx context.Context) error {
+	background, cancel := context.WithCancel(context.Background())
+	n.cancel = cancel
+	n.stops = append(n.stops, func() error { cancel(); n.running.Wait(); return nil })
+	for _, step := range []struct {
+		name string
+		do   func(context.Context) error
+	}{
+		{"listeners", n.bind},
+		{"http", n.serveHTTP},
+		{"data directory", n.openDir},
+		{"metadata", n.openQuorum},
+		{"partitions", n.openHost},
+		{"controller", n.startController},
+		{"registration", n.register},
+		{"clients", n.serveClients},
+	} {
+		n.setWaiting("starting: " + step.name)
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := step.do(background); err != nil {
+			return fmt.Errorf("%s: %w", step.name, err)
+		}
+	}
+	n.waiting.Store(nil)
+	return nil
+}
+
+// bind opens every listener before any file is touched, so that a taken port changes nothing.
+func (n *Node) bind(context.Context) error {
+	for _, l := range n.o.Config.Listeners {
+		nl, err := n.o.Machine.Net.Listen(l.Address)
+		if err != nil {
+			return fmt.Errorf("listener %s: %w", l.Name, err)
+		}
+		n.listeners = append(n.listeners, server.Listener{Name: l.Name, Net: nl, Advertise: l.Advertise})
+		n.stops = append(n.stops, func() error { _ = nl.Close(); return nil })
+	}
+	nl, err := n.o.Machine.Net.Listen(n.o.Config.HTTP.Address)
+	if err != nil {
+		return fmt.Errorf("http: %w", err)
+	}
+	n.httpBind = nl
+	n.stops = append(n.stops, func() error { _ = nl.Close(); return nil })
+	return nil
+}
+
+// serveHTTP answers health and metrics from the first moment, so that a node that waits can say for what.
+func (n *Node) serveHTTP(context.Context) error {
+	n.http = rest.NewServer(rest.Config{Ready: n.ready, Live: n.live, Metrics: n.metrics.Handler(), Log: n.log})
+	n.run(func() {
+		if err := n.http.Serve(n.httpBind); err != nil && !errors.Is(err, http.ErrServerClosed) {
+			n.fail("http", err)
+		}
+	})
+	n.stops = append(n.stops, func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), httpStopMax)
+		defer cancel()
+		return n.http.Shutdown(ctx)
+	})
+	return nil
+}
+
+// live is nil unless the node has failed for good.
+func (n *Node) live() error {
+	if err := n.broken.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+func (n *Node) openDir(context.Context) error {
+	d, err := storage.OpenDir(storage.DirOptions{Machine: n.o.Machine, Path: n.o.Config.Data.Dir, Log: n.log, Metrics: n.metrics.Storage})
+	if err != nil {
+		return err
+	}
+	n.dir = d
+	n.stops = append(n.stops, func() error {
+		return d.Close(storage.CloseOptions{Clean: n.clean, BrokerEpoch: n.epoch})
+	})
+	return nil
+}
+
+func (n *Node) openQuorum(ctx context.Context) error {
+	q, err := quorum.Open(quorum.Config{
+		Machine: n.o.Machine, Dir: n.dir, Node: n.o.Config.Node.ID, Controllers: n.o.Config.Cluster.Controllers, Log: n.log,
+	})
+	if err != nil {
+		return err
+	}
+	n.quorum = q
+	n.stops = append(n.stops, n.background(ctx, "metadata", q.Run))
+	return nil
+}
+
+func (n *Node) openHost(context.Context) error {
+	h, err := replica.NewHost(replica.Config{
+		Dir: n.dir, Node: n.o.Config.Node.ID, Machine: n.o.Machine, Log: n.log, Metrics: n.metrics.Broker,
+		TopicConfig: n.topicConfig, Purged: n.replicaPurged,
+	})
+	if err != nil {
+		return err
+	}
+	n.host = h
+	n.stops = append(n.stops, func() error { return h.Close(n.clean) })
+	return nil
+}
+
+func (n *Node) startController(ctx context.Context) error {
+	n.controller = controller.New(controller.Config{Quorum: n.quorum, Log: n.log, Metrics: n.metrics.Broker, Wall: n.o.Machine.Wall})
+	n.stops = append(n.stops, n.background(ctx, "controller", n.controller.Run))
+	return nil
+}
+
+// background runs part until its stop function is called, and fails the node when it ends by itself.
+func (n *Node) background(ctx context.Context, name string, part func(context.Context) error) func() error {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	n.run(func() {
+		defer close(done)
+		if err := part(ctx); err != nil && ctx.Err() == nil {
+			n.fail(name, err)
+		}
+	})
+	return func() error { cancel(); <-done; return nil }
+}
+
+func (n *Node) serveClients(ctx context.Context) error {
+	n.server = server.New(server.Config{
+		Node: n.o.Config.Node.ID, Image: n.quorum.Image, Replicas: n.host, Controller: n.controller,
+		Broker: n.brokerConfig, TopicConfig: n.topicConfig, BrokerEpoch: n.brokerEpoch, Dev: n.o.Dev,
+		Wall: n.o.Machine.Wall, Log: n.log, Metrics: n.metrics.Broker,
+	})
+	clients, cancel := context.WithCancel(ctx)
+	n.cancelClients = cancel
+	for _, l := range n.listeners {
+		n.clients.Add(1)
+		n.run(func() {
+			defer n.clients.Done()
+			if err := n.server.Serve(clients, l); err != nil {
+				n.fail("listener "+l.Name, err)
+			}
+		})
+	}
+	return nil
+}
+
+// brokerConfig returns the broker settings in force: the file's, overlaid by the cluster's dynamic ones.
+func (n *Node) brokerConfig() config.Broker {
+	return config.OverlayBroker(n.o.Config.Kafka, n.quorum.Image().BrokerConfigs(n.o.Config.Node.ID))
+}
+
+// topicConfig returns the settings in force for a topic. A stored override that no longer parses is logged and the defaults hold: a
+// topic must not become unreadable by a setting.
+func (n *Node) topicConfig(t *metadata.Topic) config.Topic {
+	c, err := config.ResolveTopic(t.Configs, n.brokerConfig(), n.o.Dev)
+	if err != nil {
+		n.log.Error("topic settings are not valid; defaults hold", "topic", t.Name, "error", err)
+		c, _ = config.ResolveTopic(nil, n.brokerConfig(), n.o.Dev)
+	}
+	return c
+}
