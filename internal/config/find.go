@@ -13,7 +13,6 @@ const kafkaPrefix = "kafka."
 // listenersPrefix stands before "<index>.<key>" of a listener.
 const listenersPrefix = "listeners."
 
-
 var listenerRows = byName(normalize(ScopeNode, listenerTable()))
 
 // ListenerKeys returns the keys of one element of "listeners:", in name order.

@@ -55,7 +55,7 @@ func (s *Setting) fault(value string) string {
 		}
 		return s.faultOfRange(int64(d) < s.Min, int64(d) > s.Max)
 	case List:
-		for _, item := range splitList(value) {
+		for _, item := range SplitList(value) {
 			if why := s.faultOfItem(item); why != "" {
 				return why
 			}
@@ -97,8 +97,8 @@ func (s *Setting) faultOfItem(item string) string {
 	return ""
 }
 
-// splitList reads Kafka's form of a list: items separated by commas, blanks around them dropped. An empty text is an empty list.
-func splitList(value string) []string {
+// SplitList reads Kafka's form of a list: items separated by commas, blanks around them dropped. An empty text is an empty list.
+func SplitList(value string) []string {
 	var items []string
 	for item := range strings.SplitSeq(value, ",") {
 		if item = strings.TrimSpace(item); item != "" {
@@ -130,7 +130,7 @@ func (s *Setting) store(at any, value string) error {
 	case *kafka.NodeID:
 		*p = kafka.NodeID(n)
 	case *[]string:
-		*p = splitList(value)
+		*p = SplitList(value)
 	case *time.Duration:
 		*p = s.duration(value, n)
 	case *Flush:

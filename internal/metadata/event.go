@@ -203,6 +203,8 @@ type AlterConfigs struct {
 	ValidateOnly bool
 	// ExpectedVersion, when not 0, must be the topic's version.
 	ExpectedVersion int64
+	// Dev chooses the defaults of `dev` for strandline.flush.
+	Dev bool
 }
 
 // AllocateProducerIDs hands a block of producer ids to a broker. Reply: ProducerIDs.

@@ -67,6 +67,8 @@ type TopicRecord struct {
 	CreatedMs  int64 // Unix ms
 	Partitions int32 // partitions to expect before the topic is ready
 	Internal   bool
+	// Unnamed begins a topic that is not entered under its name: in a snapshot, one that is deleted or purging.
+	Unnamed bool
 }
 
 // TopicStateRecord closes each change of a topic: its state and its version.
