@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -119,12 +120,20 @@ func readAll(ctx context.Context, address, topic string, partitions int32) (map[
 		for _, e := range f.Errors() {
 			return nil, fmt.Errorf("read back %s/%d: %w", e.Topic, e.Partition, e.Err)
 		}
+		var wrong error
 		f.EachRecord(func(r *kgo.Record) {
-			logs[r.Partition] = append(logs[r.Partition], read{r.Offset, binary.BigEndian.Uint64(r.Value)})
+			v := binary.BigEndian.Uint64(r.Value)
+			if !bytes.Equal(r.Value, valueOf(v)) {
+				wrong = fmt.Errorf("P2 partition %d offset %d: the bytes are not those of value %d", r.Partition, r.Offset, v)
+			}
+			logs[r.Partition] = append(logs[r.Partition], read{r.Offset, v})
 			if r.Offset == ends[r.Partition]-1 {
 				left--
 			}
 		})
+		if wrong != nil {
+			return nil, wrong
+		}
 	}
 	return logs, nil
 }

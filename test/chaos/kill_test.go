@@ -160,8 +160,7 @@ func produce(t *testing.T, address string, h *history) func() {
 	go func() {
 		defer loop.Done()
 		for v := uint64(1); ctx.Err() == nil; v++ {
-			value := make([]byte, valueBytes)
-			binary.BigEndian.PutUint64(value, v)
+			value := valueOf(v)
 			p := int32(v % uint64(partitions))
 			h.send(p, v)
 			c.Produce(context.Background(), &kgo.Record{Topic: topicName, Partition: p, Value: value}, func(r *kgo.Record, err error) {
@@ -187,6 +186,16 @@ func produce(t *testing.T, address string, h *history) func() {
 			t.Errorf("the producer gave up: %v", failed)
 		}
 	}
+}
+
+// valueOf is the record value that carries v: the number, then bytes that follow from it, so that a reader can tell a wrong byte.
+func valueOf(v uint64) []byte {
+	value := binary.BigEndian.AppendUint64(make([]byte, 0, valueBytes), v)
+	for x := v; len(value) < valueBytes; {
+		x = x*6364136223846793005 + 1442695040888963407
+		value = binary.BigEndian.AppendUint64(value, x)
+	}
+	return value
 }
 
 func endOffsets(ctx context.Context, address, topic string) (map[int32]int64, error) {
