@@ -55,6 +55,11 @@ func (fsys *FS) image(mode CrashMode) *FS {
 		c.kept = fsys.journal
 		next.root = c.copy(fsys.root)
 		next.journal = c.journal(fsys.journal)
+		for n := range fsys.pending {
+			if copied, ok := c.copies[n]; ok {
+				next.pending[copied] = struct{}{}
+			}
+		}
 	} else {
 		next.boot++
 		c.kept = survivingChanges(fsys.journal, mode, rng)

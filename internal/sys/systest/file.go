@@ -103,6 +103,7 @@ func (f *file) write(p []byte, off int64) (int, error) {
 	}
 	fsys.writes++
 	f.node.write(p, off, fsys.writes)
+	fsys.pending[f.node] = struct{}{}
 	fsys.faults.account(int64(len(f.node.data)) - size)
 	return len(p), full
 }
@@ -120,6 +121,7 @@ func (f *file) Truncate(size int64) error {
 			return ErrNoSpace
 		}
 		f.node.resize(size)
+		f.fsys.pending[f.node] = struct{}{}
 		f.fsys.faults.account(grown)
 		return nil
 	})
@@ -153,6 +155,7 @@ func (f *file) sync(injected error) error {
 		return err
 	}
 	f.node.sync()
+	delete(fsys.pending, f.node)
 	return nil
 }
 

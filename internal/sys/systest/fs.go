@@ -21,6 +21,8 @@ type FS struct {
 	mu      sync.Mutex // never held while waiting
 	root    *inode
 	journal []nameChange // pending changes of directories, oldest first
+	// pending holds at least the files with something to sync, so that SyncAll costs what changed and not what there is.
+	pending map[*inode]struct{}
 	rng     *rand.Rand
 	boot    int
 	dead    bool
@@ -32,7 +34,7 @@ type FS struct {
 func NewFS(seed uint64) *FS { return newFS(rand.New(rand.NewPCG(seed, 0x5eed))) }
 
 func newFS(rng *rand.Rand) *FS {
-	return &FS{root: newDirInode(), rng: rng, boot: 1, faults: faults{free: -1}}
+	return &FS{root: newDirInode(), pending: map[*inode]struct{}{}, rng: rng, boot: 1, faults: faults{free: -1}}
 }
 
 // BootID names the run of the machine: a power cut changes it, kill -9 does not.
@@ -215,6 +217,7 @@ func (fsys *FS) unlink(n *inode) {
 
 func (fsys *FS) release(n *inode) {
 	if !n.named && n.opens == 0 {
+		delete(fsys.pending, n)
 		fsys.faults.account(-int64(len(n.data)))
 	}
 }
@@ -329,11 +332,10 @@ func (fsys *FS) syncAll(name string) error {
 	if _, err := fsys.find(elements(name)); err != nil {
 		return err
 	}
-	fsys.eachFile(func(_ string, n *inode) {
-		if n.isPending() {
-			n.sync()
-		}
-	})
+	for n := range fsys.pending {
+		n.sync()
+	}
+	clear(fsys.pending)
 	for _, c := range fsys.journal {
 		c.commit()
 	}

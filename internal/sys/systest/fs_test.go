@@ -163,7 +163,7 @@ func TestLockEndsWithACrash(t *testing.T) {
 
 func TestRandomCrashShowsEachFaultOfTheModel(t *testing.T) {
 	seenStates := map[string]int{}
-	for seed := range uint64(2000) {
+	for seed := range uint64(800) {
 		fsys := NewFS(seed)
 		f := durableFile(t, fsys, "/f", fill('o', 3*pageSize))
 		put1(t, f, 0, fill('n', 2*pageSize))
@@ -319,6 +319,17 @@ func TestSyncAllMakesFilesAndNamesDurable(t *testing.T) {
 	after := fsys.Crash(LoseAll)
 	if content(t, after, "/a/b/f") != "f" || content(t, after, "/a/g") != "g" {
 		t.Fatal("something was lost")
+	}
+}
+
+func TestSyncAllAfterKillFindsWhatWasPending(t *testing.T) {
+	fsys := NewFS(1)
+	f := durableFile(t, fsys, "/f", []byte("old"))
+	put1(t, f, 0, []byte("new"))
+	killed := fsys.Crash(KillProcess)
+	must(t, killed.SyncAll("/"))
+	if got := content(t, killed.Crash(LoseAll), "/f"); got != "new" {
+		t.Fatalf("f holds %q", got)
 	}
 }
 
