@@ -84,8 +84,10 @@ func sameProcess(old *Broker, ev RegisterBroker) bool {
 // faultsOf judges each replica of a registering node (I4).
 func faultsOf(old *Broker, ev RegisterBroker) func(kafka.TopicPartition) fault {
 	faults := map[kafka.TopicPartition]fault{}
-	for _, tp := range ev.Unclean {
-		faults[tp] = unsynced
+	if old == nil || !sameProcess(old, ev) { // else the committed registration has judged them, and they may have caught up since
+		for _, tp := range ev.Unclean {
+			faults[tp] = unsynced
+		}
 	}
 	for _, tp := range ev.Damaged {
 		faults[tp] = lost

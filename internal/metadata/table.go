@@ -53,7 +53,9 @@ func (t *table[K, V]) get(k K) (V, bool) {
 func (t *table[K, V]) set(o *owner, k K, v V) {
 	t.own(o)
 	if len(t.chunks) == 0 {
-		t.chunks = append(t.chunks, &chunk[K, V]{owner: o})
+		t.chunks = append(t.chunks, &chunk[K, V]{owner: o, keys: []K{k}, vals: []V{v}})
+		t.size++
+		return
 	}
 	at := t.chunkOf(k)
 	c := t.ownChunk(o, at)
