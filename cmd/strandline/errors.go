@@ -137,14 +137,14 @@ func exitCode(err error, ran bool) int {
 	return 1
 }
 
-// report prints the one line for err.
-func report(w io.Writer, err error, code int) {
+// report prints the one line for err; command is the path of the command that failed.
+func report(w io.Writer, err error, code int, command string) {
 	if err == nil || errors.Is(err, errPartial) {
 		return
 	}
 	line := "strandline: " + oneLine(err.Error())
 	if code == 2 {
-		line += "; see --help"
+		line += "; see `" + command + " --help`"
 	}
 	fmt.Fprintln(w, line)
 }

@@ -36,11 +36,36 @@ type formatReader struct {
 }
 
 func newFormatReader(r io.Reader, layout string) (*formatReader, error) {
+	verbs := layoutVerbs(layout)
+	if strings.HasSuffix(layout, `\n`) && !verbs['T'] && !verbs['K'] && !verbs['V'] && !verbs['H'] {
+		r = &lineEnder{r: r, last: '\n'}
+	}
 	inner, err := kgo.NewRecordReader(r, readLayout(layout))
 	if err != nil {
 		return nil, usagef("format %q: %w", layout, err)
 	}
-	return &formatReader{inner: inner, verbs: layoutVerbs(layout)}, nil
+	return &formatReader{inner: inner, verbs: verbs}, nil
+}
+
+// lineEnder ends the last line of an input that forgot to, as `printf x | strandline produce t` does.
+type lineEnder struct {
+	r    io.Reader
+	last byte
+}
+
+func (l *lineEnder) Read(b []byte) (int, error) {
+	n, err := l.r.Read(b)
+	if n > 0 {
+		l.last = b[n-1]
+		if err == io.EOF {
+			err = nil // the next read ends the line, and then the input
+		}
+	}
+	if n == 0 && err == io.EOF && l.last != '\n' && len(b) > 0 {
+		b[0], l.last = '\n', '\n'
+		return 1, nil
+	}
+	return n, err
 }
 
 // next returns the next record, io.EOF at the end of the input. A key or value that the format mentions is never null, and one that

@@ -40,9 +40,9 @@ func run(args []string, a *app) int {
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	code := exitCode(err, a.ran)
-	report(a.stderr, err, code)
+	report(a.stderr, err, code, cmd.CommandPath())
 	return code
 }
 
@@ -72,8 +72,8 @@ func newRootCommand(a *app) *cobra.Command {
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	a.addGlobalFlags(root)
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usagef("%s: %w", cmd.CommandPath(), err)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		return usageError{err}
 	})
 	root.AddCommand(
 		newDemoCommand(a), newDevCommand(), newServeCommand(),
@@ -114,6 +114,7 @@ func noSuchCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
+	cmd.SuggestionsMinimumDistance = 2 // a letter or two wrong
 	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 		return usagef("unknown command %q for %q, did you mean %q?", args[0], cmd.CommandPath(), near[0])
 	}
@@ -122,12 +123,12 @@ func noSuchCommand(cmd *cobra.Command, args []string) error {
 
 // exactArgs takes the arguments that use names, and says which is missing.
 func exactArgs(names ...string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
+	return func(_ *cobra.Command, args []string) error {
 		if len(args) < len(names) {
-			return usagef("%s: missing %s", cmd.CommandPath(), names[len(args)])
+			return usagef("missing %s", names[len(args)])
 		}
 		if len(args) > len(names) {
-			return usagef("%s: unexpected argument %q", cmd.CommandPath(), args[len(names)])
+			return usagef("unexpected argument %q", args[len(names)])
 		}
 		return nil
 	}
@@ -135,9 +136,9 @@ func exactArgs(names ...string) cobra.PositionalArgs {
 
 // atLeastArgs takes the arguments that names names, and any number of further ones.
 func atLeastArgs(names ...string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
+	return func(_ *cobra.Command, args []string) error {
 		if len(args) < len(names) {
-			return usagef("%s: missing %s", cmd.CommandPath(), names[len(args)])
+			return usagef("missing %s", names[len(args)])
 		}
 		return nil
 	}

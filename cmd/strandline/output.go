@@ -43,14 +43,18 @@ func (p printer) table(heading []string, rows [][]string) error {
 	return tw.Flush()
 }
 
-// isInteractive says whether f is a terminal, or at least a character device that a person may sit behind.
+// isInteractive says whether f is a terminal, so that a person may sit behind it.
 func isInteractive(f any) bool {
 	file, ok := f.(*os.File)
 	if !ok {
 		return false
 	}
 	st, err := file.Stat()
-	return err == nil && st.Mode()&os.ModeCharDevice != 0 && file.Name() != os.DevNull
+	if err != nil || st.Mode()&os.ModeCharDevice == 0 {
+		return false
+	}
+	null, err := os.Stat(os.DevNull) // a character device, too
+	return err != nil || !os.SameFile(st, null)
 }
 
 // confirm asks a person before something that cannot be taken back. Only a terminal is asked: a script has said what it wants.

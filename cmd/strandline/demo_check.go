@@ -1,0 +1,195 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// auditor reads partitions from offset 0 with a client of its own.
+type auditor struct {
+	link      *demoLink
+	events    map[int32][]event
+	producers map[[2]int64]bool // producer id and epoch
+}
+
+func newAuditor(link *demoLink) *auditor {
+	return &auditor{link: link, events: map[int32][]event{}, producers: map[[2]int64]bool{}}
+}
+
+// readPartition reads one partition from offset 0 up to end.
+func (u *auditor) readPartition(ctx context.Context, partition int32, end int64) ([]event, error) {
+	once := newAuditor(u.link)
+	err := once.readAll(ctx, map[int32]int64{partition: end})
+	return once.events[partition], err
+}
+
+// readAll reads the partitions from offset 0 up to their ends.
+func (u *auditor) readAll(ctx context.Context, ends map[int32]int64) error {
+	offsets := make(map[int32]kgo.Offset, len(ends))
+	var left int64
+	for p, end := range ends {
+		offsets[p] = kgo.NewOffset().At(0)
+		left += end
+	}
+	client, err := kgo.NewClient(append(u.link.options("audit"),
+		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{demoTopic: offsets}),
+		kgo.ConsumeResetOffset(kgo.NoResetOffset()), kgo.FetchMaxWait(100*time.Millisecond),
+	)...)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	for left > 0 {
+		fetches := client.PollFetches(ctx)
+		if err := fetches.Err(); err != nil {
+			return err
+		}
+		fetches.EachRecord(func(r *kgo.Record) {
+			u.events[r.Partition] = append(u.events[r.Partition], event{offset: r.Offset, id: recordID(r), value: r.Value})
+			u.producers[[2]int64{r.ProducerID, int64(r.ProducerEpoch)}] = true
+			if r.Offset < ends[r.Partition] {
+				left--
+			}
+		})
+	}
+	return nil
+}
+
+// verdict is one line of the table, and of `demo -o json`.
+type verdict struct {
+	Guarantee  string `json:"guarantee"`
+	Checked    string `json:"checked"`
+	Violations int    `json:"violations"`
+	Held       bool   `json:"held"`
+}
+
+// check compares what was promised with what is there.
+func (st *story) check() []verdict {
+	published, acked := int(st.orders.published.Load()), st.orders.acknowledged()
+	f := st.auditFindings(acked)
+	vs := []verdict{
+		{Guarantee: "every event is acknowledged in the end", Checked: fmt.Sprintf("%d published, %d acknowledged", published, len(acked)), Violations: published - len(acked)},
+		{Guarantee: "acknowledged events are stored, where the answer said", Checked: fmt.Sprintf("%d acknowledged, %d lost", len(acked), f.lost), Violations: f.lost},
+		{Guarantee: "nothing is stored twice (lost response, kill -9)", Checked: fmt.Sprintf("%d stored, %d duplicated", f.stored, f.duplicated), Violations: f.duplicated},
+		{Guarantee: "nothing is stored that was not published", Checked: fmt.Sprintf("%d stored, %d foreign", f.stored, f.foreign), Violations: f.foreign},
+		{Guarantee: "the events of an order stay in order in one partition", Checked: fmt.Sprintf("%d orders, %d events out of order", f.orders, f.outOfOrder), Violations: f.outOfOrder},
+		{Guarantee: "offsets are dense in every partition", Checked: fmt.Sprintf("%d partitions, %d gaps", len(st.audit.events), f.gaps), Violations: f.gaps},
+		{Guarantee: "retries keep one producer id and epoch", Checked: fmt.Sprintf("%d seen", len(st.audit.producers)), Violations: len(st.audit.producers) - 1},
+	}
+	vs = append(vs, st.fulfillment.verdict(acked), st.analytics.verdict(acked))
+	vs = append(vs,
+		verdict{Guarantee: "a crash before saving delivers again, never loses", Checked: fmt.Sprintf("%d unsaved, %d delivered again", st.redelivered, st.fulfillment.redelivered), Violations: max(0, st.redelivered-st.fulfillment.redelivered)},
+		verdict{Guarantee: "a replay gives the same events again", Checked: fmt.Sprintf("%d replayed, %d different", st.replayed, st.replayWrong), Violations: st.replayWrong},
+	)
+	for i := range vs {
+		vs[i].Held = vs[i].Violations == 0
+	}
+	// A chapter that had nothing to show proves nothing.
+	for i, empty := range map[int]bool{0: published == 0, 9: st.redelivered == 0, 10: st.replayed == 0} {
+		vs[i].Held = vs[i].Held && !empty
+	}
+	return vs
+}
+
+// findings are what the audit counted.
+type findings struct{ stored, lost, duplicated, foreign, outOfOrder, gaps, orders int }
+
+func (st *story) auditFindings(acked map[string]place) findings {
+	var f findings
+	copies := make(map[string]int, len(acked))
+	next := make(map[string]int)     // the event number each order should have next
+	home := make(map[string]int32)   // the partition of each order
+	stored := make(map[place]string) // what is at each offset
+	for p := range int32(demoPartitions) {
+		for i, e := range st.audit.events[p] {
+			f.stored++
+			stored[place{p, e.offset}] = e.id
+			if e.offset != int64(i) {
+				f.gaps++
+			}
+			if copies[e.id]++; copies[e.id] > 1 {
+				f.duplicated++
+				continue
+			}
+			if _, ours := acked[e.id]; !ours {
+				f.foreign++
+			}
+			var o orderEvent
+			if json.Unmarshal(e.value, &o) != nil || o.id() != e.id {
+				f.foreign++
+				continue
+			}
+			at, known := home[o.Order]
+			if (known && at != p) || o.Number != next[o.Order] {
+				f.outOfOrder++
+			}
+			home[o.Order], next[o.Order] = p, o.Number+1
+		}
+	}
+	for id, at := range acked {
+		if stored[at] != id {
+			f.lost++
+		}
+	}
+	f.orders = len(home)
+	return f
+}
+
+// verdict says whether this reader got every acknowledged event, with one effect each, in order.
+func (r *reader) verdict(acked map[string]place) verdict {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	lost := 0
+	for id := range acked {
+		if r.seen[id] == 0 {
+			lost++
+		}
+	}
+	effects := 0
+	for _, events := range r.effects {
+		effects += len(events)
+	}
+	doubled := effects - len(r.seen)
+	return verdict{
+		Guarantee:  r.name + " reads everything, in order",
+		Checked:    fmt.Sprintf("%d read, %d lost, %d out of order, %d effects doubled", len(r.seen), lost, r.outOfOrder, doubled),
+		Violations: lost + r.outOfOrder + doubled,
+	}
+}
+
+// printVerdicts prints the table; an error unless everything held.
+func (a *app) printVerdicts(p printer, verdicts []verdict) error {
+	var rows [][]string
+	broken := 0
+	for _, v := range verdicts {
+		held := "yes"
+		if !v.Held {
+			held = "NO"
+			broken++
+		}
+		if p.json {
+			if err := p.object(v); err != nil {
+				return err
+			}
+			continue
+		}
+		rows = append(rows, []string{held, v.Guarantee, v.Checked})
+	}
+	if !p.json {
+		fmt.Fprintln(p.w)
+		if err := p.table([]string{"HELD", "GUARANTEE", "COUNTED"}, rows); err != nil {
+			return err
+		}
+	}
+	if broken > 0 {
+		return &failure{what: fmt.Sprintf("%d of %d guarantees did not hold", broken, len(verdicts))}
+	}
+	if !p.json {
+		fmt.Fprintf(p.w, "\nall %d guarantees held\n", len(verdicts))
+	}
+	return nil
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// orderEvent is the value of a record.
+type orderEvent struct {
+	Order  string `json:"order"`
+	Number int    `json:"number"` // counts the events of one order from 0
+	Status string `json:"status"`
+}
+
+var orderStatuses = [...]string{"placed", "paid", "packed", "shipped", "tracked", "delivered"}
+
+// id is the identity of an event for those who receive it, also as the header record-id.
+func (e orderEvent) id() string { return fmt.Sprintf("%s/%d", e.Order, e.Number) }
+
+// place is where an event was acknowledged.
+type place struct {
+	partition int32
+	offset    int64
+}
+
+// orderService publishes the events and remembers what was acknowledged where.
+type orderService struct {
+	link      *demoLink
+	records   int
+	published atomic.Int64
+	acked     atomic.Int64
+
+	client *kgo.Client
+	done   chan struct{} // closed when the publishing goroutine has ended and every answer is in
+
+	mu     sync.Mutex
+	places map[string]place
+	err    error
+}
+
+func newOrderService(link *demoLink, records int) *orderService {
+	return &orderService{link: link, records: records, places: make(map[string]place, records)}
+}
+
+// start begins publishing in the background.
+func (o *orderService) start(ctx context.Context) error {
+	opts := append(o.link.options("order-service"),
+		kgo.DefaultProduceTopic(demoTopic), kgo.RequiredAcks(kgo.AllISRAcks()), // idempotent is the client's default
+		kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)),
+		kgo.ProducerLinger(0), kgo.ProducerBatchCompression(kgo.NoCompression()),
+	)
+	client, err := kgo.NewClient(opts...)
+	if err != nil {
+		return err
+	}
+	o.client, o.done = client, make(chan struct{})
+	go func() {
+		defer close(o.done)
+		o.publish(ctx)
+		_ = client.Flush(ctx) // every record reports its own outcome
+	}()
+	return nil
+}
+
+// publish sends the events at a steady pace: event 0 of every order, then event 1 of every order, and so on.
+func (o *orderService) publish(ctx context.Context) {
+	const tick = 4 * time.Millisecond
+	perTick := max(1, int(demoPace*tick/time.Second))
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	orders := max(1, o.records/demoEventsPerOrder)
+	for n := range o.records {
+		if n%perTick == 0 {
+			select {
+			case <-ticker.C:
+			case <-ctx.Done():
+				return
+			}
+		}
+		number := n / orders
+		o.send(ctx, orderEvent{Order: fmt.Sprintf("order-%d", n%orders), Number: number, Status: orderStatuses[number%len(orderStatuses)]})
+	}
+}
+
+func (o *orderService) send(ctx context.Context, e orderEvent) {
+	value, err := json.Marshal(e)
+	if err != nil {
+		o.fail(err)
+		return
+	}
+	r := &kgo.Record{Key: []byte(e.Order), Value: value, Headers: []kgo.RecordHeader{{Key: recordIDHeader, Value: []byte(e.id())}}}
+	o.published.Add(1)
+	o.client.Produce(ctx, r, func(r *kgo.Record, err error) {
+		if err != nil {
+			o.fail(fmt.Errorf("event %s was not acknowledged: %s", e.id(), reason(err)))
+			return
+		}
+		o.mu.Lock()
+		o.places[e.id()] = place{r.Partition, r.Offset}
+		o.mu.Unlock()
+		o.acked.Add(1)
+	})
+}
+
+func (o *orderService) fail(err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.err == nil {
+		o.err = err
+	}
+}
+
+func (o *orderService) failed() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.err
+}
+
+// wait returns when everything is published and acknowledged.
+func (o *orderService) wait(ctx context.Context) error {
+	select {
+	case <-o.done:
+		return o.failed()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (o *orderService) close() {
+	if o.client != nil {
+		o.client.Close()
+	}
+}
+
+// ends returns, for each partition, the offset after the last acknowledged event.
+func (o *orderService) ends() map[int32]int64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	ends := make(map[int32]int64, demoPartitions)
+	for _, p := range o.places {
+		ends[p.partition] = max(ends[p.partition], p.offset+1)
+	}
+	return ends
+}
+
+// partitionOf tells where an order's events are.
+func (o *orderService) partitionOf(order string) int32 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.places[orderEvent{Order: order}.id()].partition
+}
+
+// acknowledged returns a copy of what was acknowledged where.
+func (o *orderService) acknowledged() map[string]place {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	places := make(map[string]place, len(o.places))
+	for id, p := range o.places {
+		places[id] = p
+	}
+	return places
+}

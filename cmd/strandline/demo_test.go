@@ -1,0 +1,182 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// newToldStory is a story as it stands after a demonstration in which everything held: orders orders with events events each.
+func newToldStory(t *testing.T, orders, events int) *story {
+	t.Helper()
+	st := newStory(t.TempDir(), orders*events)
+	next := map[int32]int64{}
+	for n := range events {
+		for o := range orders {
+			e := orderEvent{Order: fmt.Sprintf("order-%d", o), Number: n, Status: "paid"}
+			value, err := json.Marshal(e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := int32(o % 4)
+			at := place{p, next[p]}
+			next[p]++
+			st.orders.published.Add(1)
+			st.orders.acked.Add(1)
+			st.orders.places[e.id()] = at
+			st.audit.events[p] = append(st.audit.events[p], event{offset: at.offset, id: e.id(), value: value})
+			r := &kgo.Record{Partition: p, Offset: at.offset, Value: value, Headers: []kgo.RecordHeader{{Key: recordIDHeader, Value: []byte(e.id())}}}
+			st.fulfillment.apply(r)
+			st.analytics.apply(r)
+			if n == 0 && o == 0 { // delivered again after the crash
+				st.fulfillment.apply(r)
+			}
+		}
+	}
+	st.audit.producers[[2]int64{1, 0}] = true
+	st.redelivered, st.replayed = 1, events
+	return st
+}
+
+func broken(vs []verdict) string {
+	var names []string
+	for _, v := range vs {
+		if !v.Held {
+			names = append(names, v.Guarantee)
+		}
+	}
+	return strings.Join(names, "; ")
+}
+
+// TestDemoChecksFindViolations: a demonstration that cannot fail proves nothing.
+func TestDemoChecksFindViolations(t *testing.T) {
+	if b := broken(newToldStory(t, 8, 5).check()); b != "" {
+		t.Fatalf("a sound story does not hold: %s", b)
+	}
+	for name, c := range map[string]struct {
+		damage func(*story)
+		want   string
+	}{
+		"lost": {func(st *story) { st.audit.events[1] = st.audit.events[1][:3] }, "acknowledged events are stored"},
+		"duplicated": {func(st *story) {
+			e := st.audit.events[2]
+			copied := e[0]
+			copied.offset = int64(len(e))
+			st.audit.events[2] = append(e, copied)
+		}, "nothing is stored twice"},
+		"swapped": {func(st *story) {
+			e := st.audit.events[0]
+			e[0].id, e[2].id = e[2].id, e[0].id
+			e[0].value, e[2].value = e[2].value, e[0].value
+		}, "stay in order"},
+		"gap":            {func(st *story) { st.audit.events[3][4].offset += 7 }, "offsets are dense"},
+		"foreign":        {func(st *story) { st.audit.events[3][4].id = "order-9/9" }, "not published"},
+		"unacknowledged": {func(st *story) { delete(st.orders.places, "order-1/0") }, "acknowledged in the end"},
+		"new producer":   {func(st *story) { st.audit.producers[[2]int64{1, 1}] = true }, "one producer id"},
+		"missed":         {func(st *story) { delete(st.analytics.seen, "order-2/1") }, "analytics reads everything"},
+		"doubled": {func(st *story) {
+			st.fulfillment.effects[0] = append(st.fulfillment.effects[0], st.fulfillment.effects[0][0])
+		}, "fulfillment reads everything"},
+		"nothing replayed": {func(st *story) { st.replayed = 0 }, "a replay"},
+		"replay differs":   {func(st *story) { st.replayWrong = 1 }, "a replay"},
+		"no crash":         {func(st *story) { st.redelivered = 0 }, "a crash"},
+	} {
+		st := newToldStory(t, 8, 5)
+		c.damage(st)
+		if b := broken(st.check()); !strings.Contains(b, c.want) {
+			t.Errorf("%s: found %q, want %q", name, b, c.want)
+		}
+	}
+}
+
+func TestDemoReplayCompares(t *testing.T) {
+	st := newToldStory(t, 8, 5)
+	events := st.audit.events[1]
+	if n := st.fulfillment.compare(1, events); n != 0 {
+		t.Errorf("%d differences in equal events", n)
+	}
+	if n := st.fulfillment.compare(1, events[:3]); n != len(events)-3 {
+		t.Errorf("%d differences, want %d", n, len(events)-3)
+	}
+	changed := append([]event{{offset: events[0].offset, id: events[0].id, value: []byte("x")}}, events[1:]...)
+	if n := st.fulfillment.compare(1, changed); n != 1 {
+		t.Errorf("%d differences, want 1", n)
+	}
+}
+
+// TestDemoReaderPosition: what was saved is loaded, and what cannot be read is an error, never a guessed position (I8).
+func TestI8_DemoReaderPosition(t *testing.T) {
+	st := newStory(t.TempDir(), demoRecordsMin)
+	r := st.fulfillment
+	if at, err := r.load(); err != nil || len(at) != 0 {
+		t.Fatalf("without a file: %v, %v", at, err)
+	}
+	if err := r.save(map[int32]int64{3: 81, 63: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if at, err := r.load(); err != nil || at[3] != 81 || at[63] != 1 {
+		t.Fatalf("loaded %v, %v", at, err)
+	}
+	if err := st.analytics.save(map[int32]int64{}); err != nil {
+		t.Fatal(err)
+	}
+	r.file = st.dir // a directory
+	if at, err := r.load(); err == nil {
+		t.Fatalf("loaded %v from a directory", at)
+	}
+}
+
+// TestDemoLinkLosesAResponse: an armed link swallows the answer to a Produce, and only that.
+func TestDemoLinkLosesAResponse(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	go func() { // answers every write with the same bytes
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go func() { defer c.Close(); _, _ = io.Copy(c, c) }()
+		}
+	}()
+	link := &demoLink{}
+	link.point(ln.Addr().String())
+	lost := link.loseNextProduceResponse()
+	fetch, produce := []byte{0, 0, 0, 6, 0, 1, 0, 0, 0, 0}, []byte{0, 0, 0, 6, 0, 0, 0, 0, 0, 0}
+	exchange := func(request []byte) ([]byte, error) {
+		c, err := link.dial(t.Context(), "tcp", "elsewhere:1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := c.Write(request); err != nil {
+			t.Fatal(err)
+		}
+		answer := make([]byte, len(request))
+		_, err = io.ReadFull(c, answer)
+		return answer, err
+	}
+	if got, err := exchange(fetch); err != nil || !bytes.Equal(got, fetch) {
+		t.Errorf("the answer to a Fetch was lost: %v", err)
+	}
+	if _, err := exchange(produce); err == nil {
+		t.Error("the answer to the Produce arrived")
+	}
+	select {
+	case <-lost:
+	default:
+		t.Error("the loss was not reported")
+	}
+	if got, err := exchange(produce); err != nil || !bytes.Equal(got, produce) {
+		t.Errorf("a second answer was lost: %v", err)
+	}
+}
