@@ -194,10 +194,10 @@ func TestSnappyExtensionIsRefused(t *testing.T) {
 	}
 }
 
-// bombs are small batches that decompress to 256 MiB, or say so.
+// bombs are small batches that decompress to 64 MiB, or say so.
 func bombs(t testing.TB) map[string]Batch {
 	t.Helper()
-	const size = 256 << 20
+	const size = 64 << 20
 	chunk := make([]byte, 1<<20)
 	out := map[string]Batch{}
 	var gz bytes.Buffer
@@ -284,14 +284,14 @@ func TestC088_BombsAreStoppedAtTheCap(t *testing.T) {
 
 // A record whose value is larger than the cap makes Validate itself read up to the cap.
 func TestC088_ValidateReadsNoFurtherThanTheCap(t *testing.T) {
-	const size = 64 << 20
+	const size = 24 << 20
 	payload := rawRecord(0, 0, -1, size, make([]byte, size), 0)
 	for _, codec := range allCodecs[1:] {
 		b := newTestPayload(t, codec, 1, mustCompress(t, codec, payload))
 		r := testRules()
 		r.MaxBatchBytes = 128 << 20
 		r.MaxRecordBytes = 0
-		r.MaxDecompressedBytes = 16 << 20
+		r.MaxDecompressedBytes = 8 << 20
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		err := Validate(b, r)
