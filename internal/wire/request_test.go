@@ -56,7 +56,7 @@ func TestUnknownTagsAreAccepted(t *testing.T) {
 	})
 }
 
-// TestK15_ArrayLengths puts MaxInt32 into every place where an array length can be.
+// TestC084_K15_HugeLengthsAllocateNothing puts MaxInt32 into every place where an array length can be.
 func TestC084_K15_HugeLengthsAllocateNothing(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	var before, after runtime.MemStats
