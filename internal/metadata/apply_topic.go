@@ -69,8 +69,8 @@ func stateFault(s *kafka.PartitionState) string {
 		return true
 	}
 	switch {
-	case len(s.Replicas) == 0 || !within(s.Replicas):
-		return "replicas are empty or repeated"
+	case len(s.Replicas) == 0 || !within(s.Replicas) || slices.Min(s.Replicas) < 0:
+		return "replicas are empty, repeated or negative"
 	case !within(s.ISR) || !within(s.ELR) || !within(s.LastKnown) || !within(s.Adding) || !within(s.Removing):
 		return "a list has a node that is no replica, or has one twice"
 	case slices.ContainsFunc(s.ISR, func(n kafka.NodeID) bool { return slices.Contains(s.ELR, n) }):

@@ -142,7 +142,7 @@ func performList(scope config.Scope, configs map[string]string, op ConfigOp) Out
 		return configOutcome(&config.UnknownError{Key: op.Key, Nearest: config.Nearest(scope, op.Key), Where: scope.String()})
 	}
 	if s.Type != config.List {
-		return refused(kafka.InvalidConfig, "config %s is a %v, not a list: it can be set or deleted", op.Key, s.Type)
+		return refused(kafka.InvalidConfig, "config %s is not a list (its type is %v): it can be set or deleted", op.Key, s.Type)
 	}
 	current, set := configs[op.Key]
 	if !set {
