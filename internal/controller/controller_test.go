@@ -165,56 +165,79 @@ func TestI3_EveryRegistrationGetsItsOwnEpoch(t *testing.T) {
 	})
 }
 
-func TestC080_ALargeTopicIsSplitAndVisibleOnlyWhenWhole(t *testing.T) {
+// large is a decision of more than an entry: topics with the most partitions a topic can have.
+func large() metadata.CreateTopics {
+	var ev metadata.CreateTopics
+	for _, name := range []string{"large-1", "large-2", "large-3", "large-4"} {
+		ev.Topics = append(ev.Topics, create(name, 10_000).Topics...)
+	}
+	return ev
+}
+
+func TestC080_ALargeDecisionIsSplitAndEachTopicVisibleOnlyWhenWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const partitions = 20_000
 		c := newTestController(t)
 		c.quorum.lead()
 		c.register(1)
 		c.quorum.hold()
-		s := c.submit(create("large", partitions))
+		s := c.submit(large())
 		synctest.Wait()
-		entries := 0
+		entries, halfMade := 0, false
 		for c.quorum.commit(1) == 1 {
 			entries++
-			topic := c.quorum.Image().Topic("large")
-			if ready := topic != nil && topic.State == metadata.StateReady; ready && len(topic.Partitions) != partitions {
-				t.Fatalf("ready with %d partitions", len(topic.Partitions))
+			for topic := range c.quorum.Image().Topics() {
+				if topic.State == metadata.StateReady && len(topic.Partitions) != 10_000 {
+					t.Fatalf("%s is ready with %d partitions", topic.Name, len(topic.Partitions))
+				}
+				halfMade = halfMade || topic.State == metadata.StateCreating
 			}
 		}
 		<-s.done
-		if s.err != nil || codeOf(t, s.reply) != kafka.None {
-			t.Fatalf("%+v, %v", s.reply, s.err)
+		if s.err != nil || s.index != c.quorum.Image().Version() {
+			t.Fatalf("answered at %d, %v", s.index, s.err)
 		}
-		if topic := c.quorum.Image().Topic("large"); topic.State != metadata.StateReady || entries < 2 {
-			t.Errorf("state %v after %d entries", topic.State, entries)
+		for i, r := range s.reply.([]metadata.TopicResult) {
+			if topic := c.quorum.Image().Topic(r.Name); r.Code != kafka.None || topic == nil || topic.State != metadata.StateReady {
+				t.Errorf("topic %d: %+v", i, r)
+			}
+		}
+		if entries < 2 || !halfMade {
+			t.Errorf("%d entries, half made in between: %v", entries, halfMade)
 		}
 		c.stop()
 	})
 }
 
-func TestAHalfMadeTopicIsRemovedByTheNextReign(t *testing.T) {
+func TestC080_AHalfMadeTopicIsRemovedByTheNextReign(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newTestController(t)
 		c.quorum.lead()
 		c.register(1)
 		c.quorum.hold()
-		s := c.submit(create("large", 20_000))
+		s := c.submit(large())
 		synctest.Wait()
 		c.quorum.depose(kafka.NoNode, 1)
 		<-s.done
 		if !errors.Is(s.err, ErrUnknownOutcome) {
 			t.Fatalf("the answer is %v", s.err)
 		}
-		if topic := c.quorum.Image().Topic("large"); topic == nil || topic.State != metadata.StateCreating {
-			t.Fatalf("not half made: %+v", topic)
+		halfMade := 0
+		for topic := range c.quorum.Image().Topics() {
+			if topic.State == metadata.StateCreating {
+				halfMade++
+			}
+		}
+		if halfMade != 1 {
+			t.Fatalf("%d topics are half made", halfMade)
 		}
 		c.quorum.lead()
 		for c.quorum.commit(10) > 0 {
 			synctest.Wait()
 		}
-		if topic := c.quorum.Image().Topic("large"); topic != nil {
-			t.Errorf("still there: state %v", topic.State)
+		for topic := range c.quorum.Image().Topics() {
+			if topic.State != metadata.StateReady {
+				t.Errorf("%s is still there: state %v", topic.Name, topic.State)
+			}
 		}
 		c.stop()
 	})
@@ -269,6 +292,7 @@ func TestI14_TheInboxIsBounded(t *testing.T) {
 		}
 		// What nobody waits for is not decided, and makes room.
 		c.quorum.lead()
+		synctest.Wait()
 		c.register(1)
 		c.stop()
 	})

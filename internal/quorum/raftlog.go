@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"fmt"
+	"slices"
 
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
@@ -106,7 +107,8 @@ func (r *raftLog) remember(entries []*raftpb.Entry) {
 		for _, e := range r.cache[from-first:] {
 			r.cacheBytes -= entrySize(e)
 		}
-		r.cache = r.cache[:from-first]
+		// Clipped: raft may still hold the tail that is replaced, and must not see it change.
+		r.cache = slices.Clip(r.cache[:from-first])
 	}
 	for _, e := range entries {
 		r.cache = append(r.cache, e)
@@ -123,10 +125,11 @@ func (r *raftLog) forget(index uint64) {
 	n := 0
 	for n < len(r.cache) && r.cache[n].GetIndex() <= index {
 		r.cacheBytes -= entrySize(r.cache[n])
-		r.cache[n] = nil
 		n++
 	}
-	r.cache = r.cache[n:]
+	if r.cache = r.cache[n:]; len(r.cache) == 0 {
+		r.cache = nil
+	}
 }
 
 func (r *raftLog) cacheFirst() uint64 {

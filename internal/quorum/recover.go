@@ -46,11 +46,11 @@ func recoverDirectory(c Config) (r *recovered, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() {
+	defer func(log *storage.Log) {
 		if err != nil {
-			r.log.Close()
+			_ = log.Close()
 		}
-	}()
+	}(r.log)
 	if r.vote, r.voted, err = readVote(c.Machine.FS, r.dir); err != nil {
 		return nil, err
 	}
@@ -72,7 +72,10 @@ func recoverDirectory(c Config) (r *recovered, err error) {
 	if err := r.checkLog(); err != nil {
 		return nil, err
 	}
-	return r, r.adopt(c)
+	if err := r.adopt(c); err != nil {
+		return nil, err
+	}
+	return r, nil
 }
 
 // checkLog refuses a log that does not continue the snapshot, or that a vote is missing for. Raft takes everything in the
