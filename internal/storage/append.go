@@ -1,0 +1,189 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"strandline.dev/internal/kafka"
+	"strandline.dev/internal/record"
+	"strandline.dev/internal/sys"
+)
+
+// Append writes one batch at the log's end. The leader's operation (I5): it assigns the offsets, by patching base offset and
+// leader epoch in b, both outside the checksum. b must have been validated. at is the append time.
+//
+// Errors change nothing: ErrNoSpace (retriable), ErrTooLarge, ErrInvalidAppend for an older epoch, ErrClosed, ErrSyncFailed,
+// *CorruptError on a damaged log.
+func (l *Log) Append(epoch kafka.LeaderEpoch, b record.Batch, at time.Time) (Appended, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.writableLocked(); err != nil {
+		return Appended{}, err
+	}
+	if int64(len(b)) > l.mu.opts.SegmentBytes {
+		return Appended{}, fmt.Errorf("%w: %d bytes, segments have %d", ErrTooLarge, len(b), l.mu.opts.SegmentBytes)
+	}
+	if latest := l.mu.epochs.latest(); epoch < latest {
+		return Appended{}, fmt.Errorf("%w: leader epoch %d after %d", ErrInvalidAppend, epoch, latest)
+	}
+	b.SetBaseOffset(l.mu.end)
+	b.SetLeaderEpoch(epoch)
+	h := headerOf(b)
+	if h.End <= h.Base {
+		return Appended{}, fmt.Errorf("%w: offset overflow at %d", ErrInvalidAppend, h.Base)
+	}
+	atMs := at.UnixMilli()
+	pos, err := l.writeLocked(b, atMs)
+	if err != nil {
+		return Appended{}, err
+	}
+	l.noteLocked(h, pos, atMs)
+	l.appendedLocked()
+	return Appended{Base: h.Base, End: h.End, TimestampMs: stampOf(h)}, nil
+}
+
+// AppendReplicated writes batches whose offsets the leader has assigned. The follower's operation (I5): the first batch must
+// start at End, the others follow without a gap, epochs never fall, and every checksum must fit (I11). at is the append time
+// that the leader gave them. It returns the new end. Errors change nothing and are those of Append, or a *CorruptError naming
+// the bytes received.
+func (l *Log) AppendReplicated(batches []byte, at time.Time) (kafka.Offset, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.writableLocked(); err != nil {
+		return l.mu.end, err
+	}
+	if err := l.checkReplicatedLocked(batches); err != nil || len(batches) == 0 {
+		return l.mu.end, err
+	}
+	atMs := at.UnixMilli()
+	pos, err := l.writeLocked(batches, atMs)
+	if err != nil {
+		return l.mu.end, err
+	}
+	for rest := batches; len(rest) > 0; {
+		var b record.Batch
+		b, rest, _ = record.Split(rest) // checked above
+		l.noteLocked(headerOf(b), pos, atMs)
+		pos += int64(len(b))
+	}
+	l.appendedLocked()
+	return l.mu.end, nil
+}
+
+func (l *Log) checkReplicatedLocked(batches []byte) error {
+	next, epoch := l.mu.end, l.mu.epochs.latest()
+	for rest := batches; len(rest) > 0; {
+		at := int64(len(batches) - len(rest))
+		b, after, err := record.Split(rest)
+		if err != nil {
+			return &CorruptError{File: "received batches", Pos: at, Why: err.Error()}
+		}
+		if bad := checkHeader(b, int64(len(b)), next); bad != nil {
+			return fmt.Errorf("%w: byte %d: %s", ErrInvalidAppend, at, bad.why)
+		}
+		if b.LeaderEpoch() < epoch {
+			return fmt.Errorf("%w: byte %d: leader epoch %d after %d", ErrInvalidAppend, at, b.LeaderEpoch(), epoch)
+		}
+		if err := b.VerifyCRC(); err != nil {
+			return &CorruptError{File: "received batches", Pos: at, Why: err.Error()}
+		}
+		next, epoch, rest = b.NextOffset(), b.LeaderEpoch(), after
+	}
+	return nil
+}
+
+// writeLocked is the one write of an append; it rolls first if the bytes do not fit. A failure is undone (I11).
+func (l *Log) writeLocked(b []byte, atMs int64) (pos int64, err error) {
+	if s := l.activeLocked(); s.size > 0 && (s.size+int64(len(b)) > l.mu.opts.SegmentBytes || l.agedLocked(s, atMs)) {
+		if err := l.rollLocked(); err != nil {
+			return 0, err
+		}
+	}
+	s := l.activeLocked()
+	f, err := l.pinLocked(s)
+	if err != nil {
+		return 0, diskError(err)
+	}
+	defer l.unpinLocked(s)
+	if l.mu.needTrim {
+		if err := f.Truncate(s.size); err != nil {
+			return 0, diskError(err)
+		}
+		l.mu.needTrim = false
+	}
+	n, err := f.WriteAt(b, s.size)
+	if err == nil && n < len(b) {
+		err = io.ErrShortWrite
+	}
+	l.dirtyLocked(s)
+	if err != nil {
+		// Undo: what is behind the end must not be found at the next start. If that fails too, the next append tries again.
+		l.mu.needTrim = f.Truncate(s.size) != nil
+		return 0, diskError(err)
+	}
+	return s.size, nil
+}
+
+// diskError names a full disk; other errors pass.
+func diskError(err error) error {
+	if sys.IsNoSpace(err) {
+		return fmt.Errorf("%w: %w", ErrNoSpace, err)
+	}
+	return err
+}
+
+// noteLocked takes a batch that was just written at pos into the log's extent and caches. It allocates nothing per batch but
+// index entries, one per interval.
+func (l *Log) noteLocked(h BatchHeader, pos, atMs int64) {
+	s := l.activeLocked()
+	s.times.note(atMs, h.MaxTimestamp)
+	s.index.add(h.Base, pos, atMs, h.MaxTimestamp)
+	l.hintLocked(readHint{s, h.Base, pos})
+	l.mu.producers.note(h, atMs)
+	if h.Epoch > l.mu.epochs.latest() {
+		l.mu.epochs = l.mu.epochs.note(h.Epoch, h.Base)
+		l.mu.caches.epochs = true // written by housekeeping: recovery finds the epochs of records by itself
+	}
+	s.size, s.end = pos+h.Bytes, h.End
+	l.mu.size += h.Bytes
+	l.mu.end = h.End
+	l.mu.caches.grown += h.Bytes
+}
+
+// hintLocked remembers a position for the next reads. The tail keeps slot 0, because every append renews it.
+func (l *Log) hintLocked(h readHint) { l.mu.hints[0] = h }
+
+// appendedLocked has the new end made durable, and told where it counts as stored already.
+func (l *Log) appendedLocked() {
+	if l.mu.opts.Policy == Replicated && l.mu.marked && !l.mu.recovering {
+		l.noteReplicatedLocked() // synced by housekeeping
+		return
+	}
+	l.wantFlushLocked()
+}
+
+// dirtyLocked notes that a segment holds bytes that no sync covered.
+func (l *Log) dirtyLocked(s *segment) {
+	if !s.dirty {
+		s.dirty = true
+		l.mu.dirty = append(l.mu.dirty, s)
+	}
+}
+
+// wantFlushLocked puts the log in the syncer's queue if there is something to make durable.
+func (l *Log) wantFlushLocked() {
+	if !l.grouped || l.mu.queued || l.mu.closed || !l.flushableLocked() {
+		return
+	}
+	l.mu.queued = true
+	l.dir.syncer.enqueue(l)
+}
+
+func (l *Log) flushableLocked() bool {
+	return l.refusalLocked() == nil && (len(l.mu.dirty) > 0 || len(l.mu.unsealed) > 0 || l.mu.newNames || l.mu.recovering)
+}
+
+// isNoSpace says that an operation failed for want of space and may be repeated.
+func isNoSpace(err error) bool { return errors.Is(err, ErrNoSpace) || sys.IsNoSpace(err) }

@@ -1,0 +1,87 @@
+package storage
+
+import "time"
+
+const (
+	// segmentBytesDefault is Kafka's log.segment.bytes.
+	segmentBytesDefault = 1 << 30
+
+	// indexIntervalDefault is Kafka's index.interval.bytes.
+	indexIntervalDefault = 4096
+
+	// producerExpiryDefault is Kafka's producer.id.expiration.ms: one day.
+	producerExpiryDefault = 24 * time.Hour
+
+	// indexEntriesMax bounds the index of one segment to 512 KiB of memory. When it is reached every second entry is dropped and
+	// the interval doubles: a lookup then walks further, which costs one read more.
+	indexEntriesMax = 16 << 10
+
+	// producerBatchesMax is the number of batches per producer whose retries are recognised; the protocol lets a client have
+	// five in flight, so a sixth could not be a retry.
+	producerBatchesMax = 5
+
+	// producersMax bounds the producers one log remembers (about 16 MiB). Beyond it the longest idle eighth is forgotten; a
+	// client that invents producer ids must not grow memory without end (I14).
+	producersMax = 64 << 10
+
+	// epochsMax bounds the leader epochs one log remembers; beyond it the oldest are forgotten, and a follower that far behind
+	// is told to start from the log's start. One epoch a minute reaches it after 45 days without retention.
+	epochsMax = 64 << 10
+
+	// snapshotsKept is how many producer snapshots a log keeps: the newest, and older ones for a truncation to fall back to.
+	snapshotsKept = 3
+
+	// parallelSyncsMax is the number of files up to which a round syncs each by itself; measured: beyond it one syncfs has the
+	// better tail (bench/baselines.md, finding 5). It is also the bound on parallel syncs.
+	parallelSyncsMax = 8
+
+	// checkpointBytes is how much a log may grow before its caches are written again: it bounds what recovery walks.
+	checkpointBytes = 64 << 20
+
+	// idleSweeps is the number of SavePoints calls without use after which a clean file handle is closed.
+	idleSweeps = 3
+
+	// openFilesSoftMax is the number of open segment files above which a handle of a sealed segment is closed as soon as its
+	// reader is done. Active segments are bounded by the number of partitions.
+	openFilesSoftMax = 4096
+
+	// walkWindow is what a walk over batch headers reads at a time.
+	walkWindow = 64 << 10
+
+	// seekWindow is what a lookup reads at a time: it walks at most one index interval.
+	seekWindow = 8 << 10
+
+	// readHints is the number of read positions a log remembers, so that consumers reading on need no index walk.
+	readHints = 8
+
+	// readAttempts bounds the retries of a read that raced with a truncation.
+	readAttempts = 8
+
+	// stateFileMax bounds the small state files (meta.json, start, clean-shutdown, markers): a larger one is not ours.
+	stateFileMax = 64 << 10
+
+	// syncPointFileMax bounds the sync-point file: about 800,000 logs.
+	syncPointFileMax = 64 << 20
+
+	// cacheFileMax bounds an index, producer snapshot or epoch file that is read back.
+	cacheFileMax = 64 << 20
+
+	// bootIDMax bounds a boot id; Linux has 36 characters.
+	bootIDMax = 64
+
+	// clusterIDMax bounds a cluster id in meta.json.
+	clusterIDMax = 256
+
+	// reasonMax bounds the text in a damage marker.
+	reasonMax = 4096
+
+	// decompressMax bounds what a time lookup decompresses from one batch: what validation let in is below it.
+	decompressMax = 1 << 30
+
+	// verifyProblemsMax bounds the problems that VerifyLog lists.
+	verifyProblemsMax = 1000
+
+	// tornSearchBytes bounds the checksums computed while searching for a valid batch behind an invalid one: a crafted record can
+	// look like many batch headers. A search that reaches it counts as found, which refuses rather than cuts.
+	tornSearchBytes = 16 << 30
+)

@@ -1,0 +1,234 @@
+package storage
+
+import (
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"strandline.dev/internal/kafka"
+	"strandline.dev/internal/sys"
+)
+
+// listing is what a log's directory holds.
+type listing struct {
+	segments  []*segment // in order; size and modification time from the directory, end unset
+	modified  map[*segment]time.Time
+	snapshots []kafka.Offset // of producer snapshots, in order
+	resetting bool
+	stale     []string // unfinished writes, and caches without a segment
+	indexed   map[kafka.Offset]bool
+}
+
+// open brings the log back. p is its entry in the sync-point file, if known. Only the file system's errors are returned: damage
+// is a state of the log.
+func (l *Log) open(p point, known bool) error {
+	fresh, err := l.makeDir()
+	if err != nil {
+		return err
+	}
+	ls, err := l.list()
+	if err != nil {
+		return err
+	}
+	if ls.resetting {
+		// A reset was under way: nothing of the old log counts.
+		start, err := l.finishReset()
+		if err != nil {
+			return err
+		}
+		if start >= 0 {
+			p, known = point{start: start, hw: start, end: start, segment: start, firstBase: start}, true
+			l.mu.opts.Start = start
+		}
+		if ls, err = l.list(); err != nil {
+			return err
+		}
+	}
+	for _, name := range ls.stale {
+		if err := removeIfThere(l.dir.fs, filepath.Join(l.path, name)); err != nil {
+			return err
+		}
+	}
+	marker, err := readDamage(l.dir.fs, l.path)
+	if err != nil {
+		return err
+	}
+	if len(ls.segments) == 0 {
+		return l.openEmpty(p, known, marker, fresh)
+	}
+	r := newRecovery(l, ls, p, known)
+	if err := r.run(marker); err != nil {
+		return err
+	}
+	return r.finish()
+}
+
+// makeDir creates the log's directory; fresh says that it was not there.
+func (l *Log) makeDir() (fresh bool, err error) {
+	there, err := sys.Exists(l.dir.fs, l.path)
+	if err != nil || there {
+		return false, err
+	}
+	return true, l.dir.fs.MkdirAll(l.path, 0o700)
+}
+
+func (l *Log) list() (*listing, error) {
+	names, err := l.dir.fs.ReadDir(l.path)
+	if err != nil {
+		return nil, err
+	}
+	ls := &listing{modified: map[*segment]time.Time{}, indexed: map[kafka.Offset]bool{}}
+	bases := map[kafka.Offset]bool{}
+	for _, e := range names {
+		if base, ok := parseOffsetName(e.Name, logSuffix); ok {
+			s := newSegment(l.path, base)
+			s.size = e.Size
+			ls.segments, ls.modified[s], bases[base] = append(ls.segments, s), e.ModTime, true
+		}
+	}
+	for _, e := range names {
+		if temp, ok := strings.CutSuffix(e.Name, tempSuffix); ok && isLogFile(temp) {
+			ls.stale = append(ls.stale, e.Name)
+			continue
+		}
+		if base, ok := parseOffsetName(e.Name, metaSuffix); ok && !bases[base] {
+			ls.stale = append(ls.stale, e.Name)
+		}
+		if base, ok := parseOffsetName(e.Name, indexSuffix); ok {
+			if ls.indexed[base] = bases[base]; !bases[base] {
+				ls.stale = append(ls.stale, e.Name)
+			}
+		}
+		if at, ok := parseOffsetName(e.Name, producersSuffix); ok {
+			ls.snapshots = append(ls.snapshots, at)
+		}
+		ls.resetting = ls.resetting || e.Name == resettingFile
+	}
+	return ls, nil
+}
+
+// finishReset repeats what Reset does after its intent. An intent that cannot be read says nothing and is removed: what a half
+// done reset left is then found as damage. It returns the new start, or -1.
+func (l *Log) finishReset() (kafka.Offset, error) {
+	intent := filepath.Join(l.path, resettingFile)
+	start := kafka.NoOffset
+	if b, err := sys.ReadFile(l.dir.fs, intent, stateFileMax); err == nil {
+		if at, err := decodeResetting(b); err == nil {
+			start = at
+		}
+	}
+	if start >= 0 {
+		if err := l.wipe(); err != nil {
+			return start, err
+		}
+		if err := removeIfThere(l.dir.fs, filepath.Join(l.path, damagedFile)); err != nil {
+			return start, err
+		}
+		l.mu.Lock()
+		s, err := l.createSegmentLocked(start)
+		if err == nil {
+			err = s.file.Close()
+			l.dir.openFiles.Add(-1)
+		}
+		l.mu.Unlock()
+		if err := errors.Join(err, l.dir.fs.SyncDir(l.path)); err != nil {
+			return start, err
+		}
+		// The entry of before the reset must not be believed once the intent is gone.
+		l.dir.setPoint(l.tp, point{start: start, hw: start, end: start, segment: start, firstBase: start})
+		if err := l.dir.save(); err != nil {
+			return start, err
+		}
+	}
+	return start, errors.Join(removeIfThere(l.dir.fs, intent), l.dir.fs.SyncDir(l.path))
+}
+
+// setPoint replaces the entry of a log that is being opened.
+func (d *Dir) setPoint(tp kafka.TopicPartition, p point) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.mu.points[tp] = p
+}
+
+// openEmpty opens a directory without segments: a new log, one whose first file a crash took along, or one whose files are gone.
+func (l *Log) openEmpty(p point, known bool, marker *CorruptError, fresh bool) error {
+	start, hw := l.mu.opts.Start, l.mu.opts.Start
+	policy := Synced
+	if known {
+		start, hw, policy = max(p.start, p.end), max(p.start, min(p.hw, p.end)), p.policy
+		if p.end > p.start && marker == nil {
+			marker = &CorruptError{File: l.path, Why: "all segments are missing"}
+		}
+	}
+	if marker != nil && known {
+		start = p.start // nothing of it can be served
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := newSegment(l.path, start)
+	s.timesKnown, s.index = true, newIndex(l.mu.opts.IndexInterval)
+	if marker == nil {
+		var err error
+		if s, err = l.createSegmentLocked(start); err != nil {
+			return err
+		}
+	}
+	l.mu.segments = []*segment{s}
+	l.mu.start, l.mu.end, l.mu.hw = start, start, min(hw, start)
+	l.mu.durable = durableEnd{end: start, segment: start, times: noTimes}
+	l.mu.startSaved, l.mu.notified = start, start
+	l.mu.newDir = fresh
+	l.mu.marked = known && policy == Replicated && l.mu.opts.Policy == Replicated
+	l.mu.damaged = marker
+	l.recovered = Recovery{SyncPointPolicy: policy, HighWatermark: l.mu.hw, Unclean: marker != nil}
+	if marker != nil {
+		l.recovered.Damaged = marker
+	}
+	return nil
+}
+
+// Close syncs the log, writes its caches, and gives up its files. It returns ErrSyncFailed or *CorruptError when not everything
+// is on disk; the log is closed anyway.
+func (l *Log) Close() error {
+	syncErr := l.Sync()
+	if errors.Is(syncErr, ErrClosed) {
+		return ErrClosed
+	}
+	l.lockIO()
+	defer l.unlockIO()
+	l.mu.Lock()
+	l.mu.caches.checkpoint = true
+	l.mu.Unlock()
+	l.writeCachesIO()
+	l.mu.Lock()
+	flushed := syncErr == nil && l.refusalLocked() == nil && l.mu.durable.end == l.mu.end && len(l.mu.unsealed) == 0
+	p := l.pointLocked()
+	l.closeLocked()
+	l.mu.Unlock()
+	l.dir.forget(l, p, flushed)
+	return syncErr
+}
+
+func (l *Log) closeLocked() {
+	l.mu.closed = true
+	for _, s := range l.mu.segments {
+		l.discardLocked(s)
+	}
+}
+
+// abandon closes a log whose files are about to be deleted.
+func (l *Log) abandon() {
+	l.lockIO()
+	defer l.unlockIO()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closeLocked()
+}
+
+// sortOffsets sorts and removes doubles.
+func sortOffsets(os []kafka.Offset) []kafka.Offset {
+	slices.Sort(os)
+	return slices.Compact(os)
+}

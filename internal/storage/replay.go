@@ -1,0 +1,338 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"strandline.dev/internal/kafka"
+	"strandline.dev/internal/sys"
+)
+
+// finish takes the extent that run found: it cuts what is torn, brings the caches to the log's end, and leaves the log open. What
+// was found past the sync point counts as stored only after the next sync.
+func (r *recovery) finish() error {
+	l := r.l
+	truncated, err := r.cut()
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	r.adoptLocked()
+	l.mu.Unlock()
+	if err := r.caches(); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	policy := r.policy()
+	l.recovered = Recovery{
+		Truncated: truncated, SyncPointPolicy: policy, HighWatermark: l.mu.hw,
+		Unclean: r.damaged != nil || (policy == Replicated && !l.dir.isClean && !l.dir.sameBoot()),
+	}
+	if r.damaged != nil {
+		l.recovered.Damaged, l.mu.damaged = r.damaged, r.damaged
+		l.dir.log.Error("log is damaged and takes no records until it is rebuilt", "log", l.tp.String(), "error", r.damaged)
+		return nil
+	}
+	if err := r.activateLocked(); err != nil {
+		return err
+	}
+	l.wantFlushLocked()
+	return nil
+}
+
+// policy is the one that ends were reported under. A log without an entry in a whole sync-point file never reported anything
+// under `replicated`; without the file nobody knows, so the policy that promises less is assumed (I4).
+func (r *recovery) policy() FlushPolicy {
+	if r.known {
+		return r.p.policy
+	}
+	if r.l.dir.pointsKnown {
+		return Synced
+	}
+	return Replicated
+}
+
+// cut removes a torn tail, later segments first: a crash in between leaves a tail that is cut in the same place.
+func (r *recovery) cut() (int64, error) {
+	if !r.torn || r.damaged != nil {
+		return 0, nil
+	}
+	l, s := r.l, r.segments[len(r.segments)-1]
+	bytes := s.size - r.cutAt
+	for i := len(r.doomed) - 1; i >= 0; i-- {
+		bytes += r.doomed[i].size
+		if err := removeFiles(l.dir.fs, r.doomed[i]); err != nil {
+			return 0, err
+		}
+	}
+	// An index of the torn segment may speak of what is cut.
+	if err := removeIfThere(l.dir.fs, s.beside(indexSuffix)); err != nil {
+		return 0, err
+	}
+	r.ls.indexed[s.base] = false
+	if err := l.dir.fs.SyncDir(l.path); err != nil {
+		return 0, err
+	}
+	l.mu.Lock()
+	f, err := l.pinLocked(s)
+	l.mu.Unlock()
+	if err != nil {
+		return 0, err
+	}
+	err = errors.Join(f.Truncate(r.cutAt), f.Sync())
+	l.mu.Lock()
+	l.unpinLocked0(s)
+	l.mu.Unlock()
+	if err != nil {
+		return 0, err
+	}
+	s.size = r.cutAt
+	l.dir.metrics.TornBytes.Add(float64(bytes))
+	l.dir.log.Warn("a torn tail was cut", "log", l.tp.String(), "bytes", bytes, "end", int64(r.at))
+	return bytes, nil
+}
+
+// adoptLocked makes the extent the log's.
+func (r *recovery) adoptLocked() {
+	l := r.l
+	l.mu.segments = r.segments
+	for i, s := range r.segments {
+		l.mu.size += s.size
+		s.indexed = r.ls.indexed[s.base] && i < len(r.segments)-1
+	}
+	first := r.segments[0]
+	l.mu.start, l.mu.end = first.base, r.at
+	if r.known {
+		l.mu.start = max(first.base, min(r.p.start, r.at))
+		l.mu.hw = min(max(r.p.hw, l.mu.start), r.at)
+		l.mu.startSaved, l.mu.pointEnd = r.p.start, r.p.end
+	} else {
+		l.mu.hw = l.mu.start
+	}
+	r.adoptDurableLocked()
+	l.mu.notified = l.mu.durable.end
+	l.mu.replicatedEnd = 0
+	if r.policy() == Replicated {
+		l.mu.replicatedEnd = l.mu.end
+	}
+	l.mu.marked = r.known && r.p.policy == Replicated && l.mu.opts.Policy == Replicated
+	r.adoptTimesLocked()
+}
+
+// adoptDurableLocked sets how far the log is known to be on disk: the sync point, or further by .meta files.
+func (r *recovery) adoptDurableLocked() {
+	l := r.l
+	first := r.segments[0]
+	l.mu.durable = durableEnd{end: first.base, segment: first.base, times: noTimes}
+	for i, s := range r.segments {
+		if i >= r.scanned {
+			break
+		}
+		l.mu.durable = durableEnd{end: s.end, segment: s.base, pos: s.size, times: s.times}
+	}
+	if r.known && r.p.end > l.mu.durable.end && r.p.end <= l.mu.end {
+		l.mu.durable = durableEnd{end: r.p.end, segment: r.p.segment, pos: r.p.pos,
+			times: segmentTimes{firstAppendMs: r.p.firstAppendMs, lastAppendMs: r.p.lastAppendMs, maxTimestamp: -1}}
+	}
+	l.mu.recovering = l.mu.durable.end < l.mu.end
+	for _, s := range r.segments[min(r.scanned, len(r.segments)):] {
+		if l.mu.recovering && s.end > l.mu.durable.end {
+			l.dirtyLocked(s)
+		}
+		if s != l.activeLocked() && !s.sealed {
+			l.mu.unsealed = append(l.mu.unsealed, s)
+		}
+	}
+}
+
+// adoptTimesLocked gives scanned segments their append times: the entry's where it covers the whole segment, else the file's
+// modification time, which is never earlier than the last append (I9).
+func (r *recovery) adoptTimesLocked() {
+	for _, s := range r.segments[min(r.scanned, len(r.segments)):] {
+		if s.timesKnown {
+			continue
+		}
+		ms := r.ls.modified[s].UnixMilli()
+		s.times, s.timesKnown = segmentTimes{firstAppendMs: ms, lastAppendMs: ms, maxTimestamp: -1}, true
+		if s.size == 0 {
+			s.times = noTimes
+			continue
+		}
+		if r.known && r.p.segment == s.base && r.p.firstAppendMs > 0 {
+			s.times.firstAppendMs = r.p.firstAppendMs
+			if r.p.pos == s.size {
+				s.times.lastAppendMs = r.p.lastAppendMs
+			}
+			s.times.lastAppendMs = max(s.times.lastAppendMs, s.times.firstAppendMs)
+		}
+	}
+}
+
+// activateLocked makes the last segment the active one. One that is sealed stays so, and a new one is begun.
+func (r *recovery) activateLocked() error {
+	l := r.l
+	s := l.activeLocked()
+	if !s.sealed {
+		return nil
+	}
+	active, err := l.createSegmentLocked(l.mu.end)
+	if err != nil {
+		return err
+	}
+	l.mu.segments = append(l.mu.segments, active)
+	return nil
+}
+
+// caches brings producer state, epochs and the last segment's index to the log's end, from their files where those are good and
+// by walking headers for the rest. After a clean stop the files reach the end, and no segment is read.
+func (r *recovery) caches() error {
+	l := r.l
+	first, end := r.segments[0].base, r.at
+	snapshots := sortOffsets(r.ls.snapshots)
+	p, producersAt := l.loadProducers(snapshots, first, end)
+	es, epochsAt := l.loadEpochs(first, end)
+	last := r.segments[len(r.segments)-1]
+	x, indexPos, indexAt := r.loadActiveIndex(last)
+
+	err := l.replay(min(producersAt, epochsAt), end, func(h BatchHeader, atMs int64) {
+		if h.Base >= producersAt {
+			p.note(h, atMs)
+		}
+		if h.Base >= epochsAt {
+			es = es.note(h.Epoch, h.Base)
+		}
+	})
+	if err == nil && indexAt < end && last.size > indexPos {
+		err = l.indexRest(last, x, indexPos)
+	}
+	if corrupt := (*CorruptError)(nil); errors.As(err, &corrupt) {
+		// Below the sync point, or the scan would have met it.
+		if r.damaged == nil {
+			r.damaged = corrupt
+		}
+	} else if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mu.producers, l.mu.epochs = p, es.advance(l.mu.start)
+	last.index = x
+	if len(x.entries) > 0 {
+		last.times.maxTimestamp = max(last.times.maxTimestamp, x.entries[len(x.entries)-1].maxTimestamp)
+	}
+	for _, at := range snapshots {
+		if at <= end {
+			l.mu.caches.saved = append(l.mu.caches.saved, at)
+		}
+	}
+	l.mu.caches.epochs = epochsAt < end
+	return r.dropAhead(snapshots)
+}
+
+// dropAhead deletes producer snapshots that lie behind the end: appends would make them look valid again.
+func (r *recovery) dropAhead(snapshots []kafka.Offset) error {
+	if r.damaged != nil {
+		return nil
+	}
+	removed := false
+	for _, at := range snapshots {
+		if at > r.at {
+			removed = true
+			if err := removeIfThere(r.l.dir.fs, r.l.path+"/"+offsetName(at, producersSuffix)); err != nil {
+				return err
+			}
+		}
+	}
+	if removed {
+		return r.l.dir.fs.SyncDir(r.l.path)
+	}
+	return nil
+}
+
+// loadActiveIndex reads the last segment's index file; it may stand for a part of the segment only.
+func (r *recovery) loadActiveIndex(s *segment) (x *index, pos int64, at kafka.Offset) {
+	if r.ls.indexed[s.base] {
+		b, err := sys.ReadFile(r.l.dir.fs, s.beside(indexSuffix), cacheFileMax)
+		if err == nil {
+			x, ext, bad := decodeIndex(b)
+			if bad == nil && ext.base == s.base && ext.size <= s.size && ext.end <= s.end && (ext.size == s.size) == (ext.end == s.end) {
+				return x, ext.size, ext.end
+			}
+			r.l.dir.log.Warn("an index does not fit its segment and is rebuilt", "file", s.beside(indexSuffix), "error", bad)
+		}
+	}
+	return newIndex(r.l.mu.opts.IndexInterval), 0, s.base
+}
+
+// indexRest walks the rest of the last segment into its index.
+func (l *Log) indexRest(s *segment, x *index, from int64) error {
+	l.mu.Lock()
+	f, err := l.pinLocked(s)
+	l.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	_, err = walkInto(x, f, from, s.size, s.times.lastAppendMs)
+	l.mu.Lock()
+	l.unpinLocked0(s)
+	l.mu.Unlock()
+	return asCorrupt(s.path, err)
+}
+
+// replay calls visit for the batches of [from, to), headers only, with an append time that is never too early.
+func (l *Log) replay(from, to kafka.Offset, visit func(h BatchHeader, atMs int64)) error {
+	for from < to {
+		l.mu.Lock()
+		s := l.mu.segments[l.findLocked(from)]
+		f, err := l.pinLocked(s)
+		size, end := s.size, s.end
+		times := l.timesLocked(s)
+		l.mu.Unlock()
+		if isMissing(err) {
+			return &CorruptError{File: s.path, Why: "the segment's file is missing"}
+		}
+		if err != nil {
+			return err
+		}
+		err = walkRange(f, size, from, to, func(h BatchHeader) { visit(h, times.lastAppendMs) })
+		l.mu.Lock()
+		l.unpinLocked0(s)
+		l.mu.Unlock()
+		if err != nil {
+			return asCorrupt(s.path, err)
+		}
+		if end <= from {
+			return &CorruptError{File: s.path, Pos: size, Why: fmt.Sprintf("the segment ends at offset %d, want more than %d", end, from)}
+		}
+		from = end
+	}
+	return nil
+}
+
+// walkRange visits the batches of a segment that begin in [from, to).
+func walkRange(f io.ReaderAt, size int64, from, to kafka.Offset, visit func(BatchHeader)) error {
+	w := newWalker(f, 0, size, kafka.NoOffset)
+	defer w.release()
+	for {
+		h, _, err := w.next()
+		if errors.Is(err, io.EOF) || (err == nil && h.Base >= to) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if h.Base >= from {
+			visit(h)
+		}
+	}
+}
+
+// unpinLocked0 gives a segment back while the log has no active segment to compare with.
+func (l *Log) unpinLocked0(s *segment) {
+	s.pins--
+	if s.gone {
+		l.closeFileLocked(s)
+	}
+}

@@ -1,0 +1,188 @@
+package storage
+
+import (
+	"os"
+	"path/filepath"
+
+	"strandline.dev/internal/kafka"
+	"strandline.dev/internal/sys"
+)
+
+// cacheWork is what is to be written to cache files, by the syncer between rounds.
+type cacheWork struct {
+	queued bool
+	epochs bool // the epochs file is out of date
+	// indexes are sealed segments without an index file.
+	indexes []*segment
+	// snapshot is a producer snapshot encoded at a roll, for offset snapshotAt; nil when none waits.
+	snapshot   []byte
+	snapshotAt kafka.Offset
+	// checkpoint asks for the caches of the log's end.
+	checkpoint bool
+	grown      int64 // bytes appended since the last checkpoint
+	// saved are the offsets of the producer snapshots on disk, in order.
+	saved []kafka.Offset
+}
+
+// agedLocked says that a segment is due by its age.
+func (l *Log) agedLocked(s *segment, nowMs int64) bool {
+	age := l.mu.opts.SegmentAge
+	return age > 0 && s.times.firstAppendMs > 0 && nowMs-s.times.firstAppendMs >= age.Milliseconds()
+}
+
+// rollLocked starts a new segment at the log's end. It creates one file; its name, the old segment's bytes and .meta are made
+// durable by the next flush, and nothing in the new segment counts as stored before that.
+func (l *Log) rollLocked() error {
+	old := l.activeLocked()
+	s, err := l.createSegmentLocked(l.mu.end)
+	if err != nil {
+		return err
+	}
+	l.mu.segments = append(l.mu.segments, s)
+	l.mu.unsealed = append(l.mu.unsealed, old)
+	c := &l.mu.caches
+	c.indexes = append(c.indexes, old)
+	l.mu.producers.expire(old.times.lastAppendMs, l.mu.opts.ProducerExpiry)
+	c.snapshot, c.snapshotAt = encodeProducers(&l.mu.producers, l.mu.end), l.mu.end
+	c.epochs = true
+	l.dir.syncer.enqueueCaches(l)
+	l.wantFlushLocked()
+	return nil
+}
+
+// createSegmentLocked makes an empty segment file. A file of that name can only be the leftover of a crash that recovery has
+// judged; O_TRUNC makes sure.
+func (l *Log) createSegmentLocked(base kafka.Offset) (*segment, error) {
+	s := newSegment(l.path, base)
+	f, err := l.dir.fs.OpenFile(s.path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, diskError(err)
+	}
+	s.file, s.timesKnown = f, true
+	s.index = newIndex(l.mu.opts.IndexInterval)
+	l.dir.openFiles.Add(1)
+	l.mu.newNames = true
+	return s, nil
+}
+
+// writeCaches writes the cache files that are due. Failures are logged and forgotten: recovery rebuilds what is missing.
+func (l *Log) writeCaches() {
+	l.lockIO()
+	defer l.unlockIO()
+	l.mu.Lock()
+	l.mu.caches.queued = false
+	closed := l.mu.closed
+	l.mu.Unlock()
+	if !closed {
+		l.writeCachesIO()
+	}
+}
+
+// cacheFile is one file to write.
+type cacheFile struct {
+	path    string
+	content []byte
+	done    func()
+}
+
+// writeCachesIO is writeCaches for a caller that holds io.
+func (l *Log) writeCachesIO() {
+	l.mu.Lock()
+	files := l.dueCachesLocked()
+	l.mu.Unlock()
+	for _, f := range files {
+		if err := sys.WriteFileAtomic(l.dir.fs, f.path, f.content); err != nil {
+			l.dir.log.Warn("a cache file could not be written", "file", f.path, "error", err)
+			continue
+		}
+		l.mu.Lock()
+		f.done()
+		l.mu.Unlock()
+	}
+	l.trimSnapshots()
+}
+
+func (l *Log) dueCachesLocked() []cacheFile {
+	c := &l.mu.caches
+	// A damaged log's files stay as they are, for whoever looks into it.
+	if l.refusalLocked() != nil {
+		*c = cacheWork{saved: c.saved}
+		return nil
+	}
+	var files []cacheFile
+	for _, s := range c.indexes {
+		files = appendIndexFile(files, s)
+	}
+	c.indexes = nil
+	if c.checkpoint {
+		c.checkpoint, c.grown, c.epochs = false, 0, true
+		files = appendIndexFile(files, l.activeLocked())
+		c.snapshot, c.snapshotAt = encodeProducers(&l.mu.producers, l.mu.end), l.mu.end
+	}
+	if c.snapshot != nil {
+		files = append(files, l.snapshotFileLocked(c.snapshot, c.snapshotAt))
+		c.snapshot = nil
+	}
+	if c.epochs {
+		c.epochs = false
+		files = append(files, cacheFile{filepath.Join(l.path, epochsFile), encodeEpochs(l.mu.epochs, l.mu.end), func() {}})
+	}
+	return files
+}
+
+func (l *Log) snapshotFileLocked(content []byte, at kafka.Offset) cacheFile {
+	return cacheFile{filepath.Join(l.path, offsetName(at, producersSuffix)), content, func() {
+		saved := l.mu.caches.saved
+		for len(saved) > 0 && saved[len(saved)-1] >= at {
+			saved = saved[:len(saved)-1]
+		}
+		l.mu.caches.saved = append(saved, at)
+	}}
+}
+
+func appendIndexFile(files []cacheFile, s *segment) []cacheFile {
+	if s.gone || s.index == nil || s.size == 0 {
+		return files
+	}
+	return append(files, cacheFile{s.beside(indexSuffix), encodeIndex(s.index, s.base, s.end, s.size), func() { s.indexed = true }})
+}
+
+// trimSnapshots deletes producer snapshots beyond the newest few.
+func (l *Log) trimSnapshots() {
+	l.mu.Lock()
+	saved := l.mu.caches.saved
+	extra := len(saved) - snapshotsKept
+	var old []kafka.Offset
+	if extra > 0 {
+		old = append(old, saved[:extra]...)
+		l.mu.caches.saved = append([]kafka.Offset(nil), saved[extra:]...)
+	}
+	l.mu.Unlock()
+	for _, at := range old {
+		if err := removeIfThere(l.dir.fs, filepath.Join(l.path, offsetName(at, producersSuffix))); err != nil {
+			l.dir.log.Warn("an old producer snapshot could not be removed", "log", l.tp.String(), "error", err)
+		}
+	}
+}
+
+// housekeep is the log's part of SavePoints: lazy syncs, checkpoints, idle file handles.
+func (l *Log) housekeep() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.mu.closed {
+		return
+	}
+	l.wantFlushLocked()
+	if c := &l.mu.caches; l.refusalLocked() == nil && (c.epochs || c.grown > checkpointBytes) {
+		c.checkpoint = c.checkpoint || c.grown > checkpointBytes
+		l.dir.syncer.enqueueCaches(l)
+	}
+	for i, s := range l.mu.segments {
+		if s.idle++; s.idle > idleSweeps {
+			l.closeFileLocked(s)
+			if s.indexed && i < len(l.mu.segments)-1 && s.pins == 0 {
+				s.index = nil
+			}
+		}
+	}
+}

@@ -1,0 +1,230 @@
+package storage
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"strandline.dev/internal/sys"
+)
+
+// Syncer makes the partition logs of one data directory durable, in rounds. A round takes all logs with new bytes, syncs up to
+// parallelSyncsMax files in parallel or more of them by one SyncAll, and tells the waiters. The next round starts at once: the sync
+// in progress is the window in which appends collect.
+type Syncer struct {
+	dir  *Dir
+	wake chan struct{} // capacity 1
+	done chan struct{}
+	// since is the start of the round in progress, nil between rounds.
+	since atomic.Pointer[time.Time]
+
+	mu struct {
+		sync.Mutex
+		dirty    []*Log // Log.mu.queued says that a log is in it
+		notices  []*Log
+		caches   []*Log
+		writing  bool // a goroutine writes caches
+		inline   bool // tests: runAll does everything on the caller's goroutine
+		running  bool
+		stopping bool
+	}
+}
+
+func newSyncer(d *Dir) *Syncer {
+	s := &Syncer{dir: d, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	s.mu.inline = true
+	return s
+}
+
+// run is the syncer's goroutine.
+func (s *Syncer) run() {
+	s.mu.Lock()
+	s.mu.inline, s.mu.running = false, true
+	s.mu.Unlock()
+	defer close(s.done)
+	for range s.wake {
+		for s.round() {
+		}
+		s.mu.Lock()
+		stopping := s.mu.stopping
+		s.mu.Unlock()
+		if stopping {
+			return
+		}
+	}
+}
+
+// stop ends the goroutines. The logs are closed by then, so what is queued has nothing left to do.
+func (s *Syncer) stop() {
+	s.mu.Lock()
+	s.mu.stopping = true
+	running := s.mu.running
+	s.mu.Unlock()
+	s.signal()
+	if running {
+		<-s.done
+	}
+}
+
+func (s *Syncer) signal() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (s *Syncer) enqueue(l *Log) {
+	s.mu.Lock()
+	s.mu.dirty = append(s.mu.dirty, l)
+	s.mu.Unlock()
+	s.signal()
+}
+
+func (s *Syncer) enqueueNotice(l *Log) {
+	s.mu.Lock()
+	// One entry per log is enough: it is told the newest end.
+	if n := len(s.mu.notices); n == 0 || s.mu.notices[n-1] != l {
+		s.mu.notices = append(s.mu.notices, l)
+	}
+	s.mu.Unlock()
+	s.signal()
+}
+
+// enqueueCaches has a log's cache files written by a goroutine that ends when there are none left. Log.mu is held.
+func (s *Syncer) enqueueCaches(l *Log) {
+	if l.mu.caches.queued {
+		return
+	}
+	l.mu.caches.queued = true
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.caches = append(s.mu.caches, l)
+	if !s.mu.writing && !s.mu.inline && !s.mu.stopping {
+		s.mu.writing = true
+		go s.writeCaches()
+	}
+}
+
+func (s *Syncer) writeCaches() {
+	for {
+		s.mu.Lock()
+		if len(s.mu.caches) == 0 {
+			s.mu.writing = false
+			s.mu.Unlock()
+			return
+		}
+		l := s.mu.caches[0]
+		s.mu.caches = s.mu.caches[1:]
+		s.mu.Unlock()
+		l.writeCaches()
+	}
+}
+
+// RoundSince is the start of the round in progress; ok is false between rounds. A watchdog that sees the same start for too
+// long knows that the disk hangs.
+func (s *Syncer) RoundSince() (start time.Time, ok bool) {
+	if t := s.since.Load(); t != nil {
+		return *t, true
+	}
+	return time.Time{}, false
+}
+
+// round does what is queued and says whether there was anything.
+func (s *Syncer) round() bool {
+	s.mu.Lock()
+	dirty, notices := s.mu.dirty, s.mu.notices
+	s.mu.dirty, s.mu.notices = nil, nil
+	s.mu.Unlock()
+	for _, l := range notices {
+		l.tellStored()
+	}
+	if len(dirty) > 0 {
+		began := time.Now()
+		s.since.Store(&began)
+		s.flush(dirty)
+		s.since.Store(nil)
+		s.dir.metrics.Fsync.Observe(time.Since(began).Seconds())
+	}
+	return len(dirty)+len(notices) > 0
+}
+
+func (s *Syncer) flush(logs []*Log) {
+	jobs := make([]*flushJob, 0, len(logs))
+	files := make([]sys.File, 0, len(logs))
+	var newDir *flushJob
+	for _, l := range logs {
+		if j := l.beginFlush(); j != nil {
+			jobs, files = append(jobs, j), append(files, j.files...)
+			if j.newDir {
+				newDir = j
+			}
+		}
+	}
+	errs := s.syncFiles(files)
+	var parentErr error
+	if newDir != nil {
+		parentErr = s.dir.syncParent(newDir.log.tp) // all partition directories have one parent
+	}
+	for _, j := range jobs {
+		err := errors.Join(errs[:len(j.files)]...)
+		errs = errs[len(j.files):]
+		if j.newDir {
+			err = errors.Join(err, parentErr)
+		}
+		j.end(err)
+	}
+}
+
+// syncFiles makes the files durable and returns one result for each.
+func (s *Syncer) syncFiles(files []sys.File) []error {
+	if len(files) > parallelSyncsMax {
+		err := s.dir.fs.SyncAll(s.dir.path)
+		if err == nil {
+			return make([]error, len(files))
+		}
+		errs := syncEach(files)
+		if errors.Is(err, errors.ErrUnsupported) || errors.Join(errs...) != nil {
+			return errs // each file by itself, or the culprits are named
+		}
+		// Nothing names the culprit: every file of the round may be the one (I11).
+		for i := range errs {
+			errs[i] = err
+		}
+		return errs
+	}
+	return syncEach(files)
+}
+
+// syncEach syncs every file once, at most parallelSyncsMax at a time.
+func syncEach(files []sys.File) []error {
+	errs := make([]error, len(files))
+	if len(files) == 1 {
+		errs[0] = files[0].Sync()
+		return errs
+	}
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range min(len(files), parallelSyncsMax) {
+		wg.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(files)); i = next.Add(1) - 1 {
+				errs[i] = files[i].Sync()
+			}
+		})
+	}
+	wg.Wait()
+	return errs
+}
+
+// runAll does on the caller's goroutine everything that is queued, caches included. It is for directories without goroutines.
+func (s *Syncer) runAll() {
+	for s.round() {
+	}
+	s.mu.Lock()
+	logs := s.mu.caches
+	s.mu.caches = nil
+	s.mu.Unlock()
+	for _, l := range logs {
+		l.writeCaches()
+	}
+}

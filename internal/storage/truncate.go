@@ -1,0 +1,199 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+
+	"strandline.dev/internal/kafka"
+)
+
+// TruncateTo cuts the log's end back to `end`, durably: the follower's answer to a divergence that its leader named (I5), and
+// Raft's. If end lies inside a batch the whole batch goes, so End() may then be lower. An end at or above the log's changes
+// nothing, one below the start is ErrOutOfRange. Producer state and epochs move back with the log.
+func (l *Log) TruncateTo(end kafka.Offset) error {
+	l.lockIO()
+	c, err := l.planCut(end)
+	if c == nil {
+		l.unlockIO()
+		return err
+	}
+	err = l.lowerPoint(c)
+	tell := func() {}
+	if err == nil {
+		doomed := l.applyCut(c)
+		if err = l.cutFiles(c, doomed); err != nil {
+			// Half cut: memory and disk differ, and nobody may append to that.
+			tell = l.fail(err)
+		}
+	}
+	l.mu.Lock()
+	l.unpinLocked(c.segment)
+	l.wantFlushLocked()
+	l.mu.Unlock()
+	l.unlockIO()
+	tell()
+	return err
+}
+
+// cut is where a log will end.
+type cut struct {
+	segment   *segment
+	file      io.ReaderAt
+	pos       int64
+	end       kafka.Offset
+	index     *index
+	producers producers
+}
+
+// planCut finds the place and computes the caches as they will be; it changes nothing. The segment is pinned.
+func (l *Log) planCut(end kafka.Offset) (*cut, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.writableLocked(); err != nil {
+		return nil, err
+	}
+	if end >= l.mu.end {
+		return nil, nil
+	}
+	if end < l.mu.start {
+		return nil, fmt.Errorf("%w: truncation to %d below the start %d", ErrOutOfRange, end, l.mu.start)
+	}
+	s := l.mu.segments[l.findLocked(end)]
+	f, err := l.pinLocked(s)
+	if err != nil {
+		return nil, err
+	}
+	c := &cut{segment: s, file: f, end: s.base, index: newIndex(l.mu.opts.IndexInterval)}
+	size, saved := s.size, slices.Clone(l.mu.caches.saved)
+	from := l.mu.segments[0].base
+	atMs := s.times.lastAppendMs
+	// The walks below read bytes that stay; the caller is the only one who could change them.
+	l.mu.Unlock()
+	err = c.locate(end, size, atMs)
+	if err == nil {
+		err = l.producersAt(c, saved, from)
+	}
+	l.mu.Lock()
+	if err != nil {
+		l.unpinLocked(s)
+		return nil, asCorrupt(s.path, err)
+	}
+	return c, nil
+}
+
+// locate walks to the first batch that reaches beyond end, indexing what stays.
+func (c *cut) locate(end kafka.Offset, size, atMs int64) error {
+	w := newWalker(c.file, 0, size, kafka.NoOffset)
+	defer w.release()
+	for {
+		h, pos, err := w.next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if h.End > end {
+			return nil
+		}
+		c.index.add(h.Base, pos, atMs, h.MaxTimestamp)
+		c.pos, c.end = pos+h.Bytes, h.End
+	}
+}
+
+// producersAt rebuilds the producer state at the cut.
+func (l *Log) producersAt(c *cut, saved []kafka.Offset, from kafka.Offset) error {
+	p, at := l.loadProducers(saved, from, c.end)
+	c.producers = p
+	return l.replay(at, c.end, func(h BatchHeader, atMs int64) { c.producers.note(h, atMs) })
+}
+
+// lowerPoint makes sure, before anything is cut, that the sync-point file promises nothing behind the cut.
+func (l *Log) lowerPoint(c *cut) error {
+	l.mu.Lock()
+	if l.mu.durable.end > c.end {
+		l.mu.durable = durableEnd{end: c.end, segment: c.segment.base, pos: c.pos, times: c.segment.times}
+	}
+	l.mu.replicatedEnd = min(l.mu.replicatedEnd, c.end)
+	l.mu.hw = min(l.mu.hw, c.end)
+	promised := l.mu.pointEnd > c.end
+	l.mu.Unlock()
+	if !promised {
+		return nil
+	}
+	return diskError(l.dir.save())
+}
+
+// applyCut cuts the log in memory and returns the segments whose files go.
+func (l *Log) applyCut(c *cut) []*segment {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i := slices.Index(l.mu.segments, c.segment)
+	doomed := slices.Clone(l.mu.segments[i+1:])
+	l.mu.segments = slices.Clone(l.mu.segments[:i+1])
+	for _, s := range doomed {
+		l.mu.size -= s.size
+		l.dropFromListsLocked(s)
+		l.discardLocked(s)
+	}
+	s := c.segment
+	l.mu.unsealed = slices.DeleteFunc(l.mu.unsealed, func(o *segment) bool { return o == s })
+	l.mu.caches.indexes = slices.DeleteFunc(l.mu.caches.indexes, func(o *segment) bool { return o == s })
+	l.mu.size -= s.size - c.pos
+	s.size, s.end, s.index, s.sealed, s.indexed, s.fromFile = c.pos, c.end, c.index, false, false, false
+	if !s.timesKnown {
+		l.timesLocked(s)
+	}
+	if c.pos == 0 {
+		s.times = noTimes
+	}
+	l.mu.end = c.end
+	l.mu.cuts++
+	l.mu.hints = [readHints]readHint{}
+	l.mu.producers = c.producers
+	l.mu.epochs = l.mu.epochs.truncate(c.end)
+	l.mu.notified = min(l.mu.notified, l.storedLocked())
+	l.mu.needTrim = false
+	k := &l.mu.caches
+	if k.snapshotAt > c.end {
+		k.snapshot = nil
+	}
+	k.epochs = true
+	l.dirtyLocked(s)
+	return doomed
+}
+
+// cutFiles makes the cut durable: first the caches that speak of what goes (an old index or epoch file must not come back and be
+// believed), then later segments, then the bytes.
+func (l *Log) cutFiles(c *cut, doomed []*segment) error {
+	names := []string{filepath.Join(l.path, epochsFile), c.segment.beside(metaSuffix), c.segment.beside(indexSuffix)}
+	l.mu.Lock()
+	saved := l.mu.caches.saved
+	for len(saved) > 0 && saved[len(saved)-1] > c.end {
+		names = append(names, filepath.Join(l.path, offsetName(saved[len(saved)-1], producersSuffix)))
+		saved = saved[:len(saved)-1]
+	}
+	l.mu.caches.saved = slices.Clone(saved)
+	f := c.segment.file
+	l.mu.Unlock()
+	for _, name := range names {
+		if err := removeIfThere(l.dir.fs, name); err != nil {
+			return err
+		}
+	}
+	for _, s := range slices.Backward(doomed) {
+		if err := removeFiles(l.dir.fs, s); err != nil {
+			return err
+		}
+	}
+	if err := l.dir.fs.SyncDir(l.path); err != nil {
+		return err
+	}
+	if err := f.Truncate(c.pos); err != nil {
+		return err
+	}
+	return f.Sync()
+}
