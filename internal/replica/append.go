@@ -59,7 +59,7 @@ func (p *partition) admitLocked(acks int16) error {
 	if err := p.leadsLocked(kafka.NoEpoch); err != nil {
 		return err
 	}
-	if p.mu.watch.stalled {
+	if p.mu.stall.on {
 		return errStalled
 	}
 	switch p.mu.topic.AcksMinimum {
@@ -99,9 +99,6 @@ func (p *partition) storeLocked(r *AppendResult, b record.Batch, now time.Time) 
 	}
 	r.Base, r.TimestampMs = done.Base, done.TimestampMs
 	p.touch()
-	if !p.env.unsynced.Load() {
-		p.env.unsynced.Store(true)
-	}
 	p.storedLocked() // under the replicated policy the batch counts already
 	return done.End, nil
 }

@@ -69,10 +69,9 @@ func TestC018_NothingIsAckedOnAnISRThatIsNotCommitted(t *testing.T) {
 		t.Fatal("acknowledged on the proposed ISR")
 	}
 	// The controller commits the shrink; the minimum comes with it, in the same state (I1).
-	one := "1"
 	s := w.img.TopicByID(tp.Topic).Partitions[0]
-	s.ISR, s.PartitionEpoch = []kafka.NodeID{me}, s.PartitionEpoch+1
-	w.apply(configRecord(tp.Topic, "min.insync.replicas", one), partitionRecord(tp, s))
+	s.ISR, s.PartitionEpoch = []kafka.NodeID{me}, s.PartitionEpoch+2
+	w.apply(configRecord(tp.Topic, "min.insync.replicas", "1"), partitionRecord(tp, s))
 	waitFor(t, produce.Ready())
 	if r := produce.Results()[0]; r.Err != nil || r.Base != 0 {
 		t.Fatalf("after the commit: %+v", r)

@@ -81,7 +81,10 @@ func reason(r Role, problem error) error {
 func (p *partition) leadLocked() error {
 	p.stepDownLocked(Following, ErrNotLeader)
 	l := p.mu.log
-	if err := l.AssignEpoch(p.mu.state.LeaderEpoch); err != nil {
+	if err := l.AssignEpoch(p.mu.state.LeaderEpoch); final(err) {
+		p.failLocked(err)
+		return nil
+	} else if err != nil {
 		return fmt.Errorf("%v: begin epoch %d: %w", p.tp, p.mu.state.LeaderEpoch, err)
 	}
 	// The log start never passes the watermark on a leader, and what recovery cut off is not committed.

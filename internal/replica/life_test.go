@@ -201,6 +201,9 @@ func TestI4_RecoverNamesWhatMayHaveLostBytes(t *testing.T) {
 		t.Fatalf("found %+v, want only %v unclean", w.found, fast)
 	}
 	w.register()
+	settled := w.host.Park([]FetchItem{at(safe, 0)}, FetchOptions{}, 1) // what was recovered counts after a sync
+	waitFor(t, settled.Ready())
+	settled.Cancel()
 	if r := w.fetch(at(safe, 0)); r.Err != nil || !slices.Equal(w.offsets(r.Records), []kafka.Offset{0}) {
 		t.Fatalf("synced records after a power cut: %+v", r)
 	}

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"strandline.dev/internal/config"
 	"strandline.dev/internal/isr"
@@ -21,8 +20,6 @@ type surroundings struct {
 	metrics *metrics.Broker
 	// touched is set when offsets moved, and taken by the writer of the sync-point file: an idle node writes nothing.
 	touched atomic.Bool
-	// unsynced is set when bytes were appended, and taken by the watchdog: an idle node is not walked over.
-	unsynced atomic.Bool
 }
 
 // partition is one partition on this node, in whatever role.
@@ -49,7 +46,7 @@ type partition struct {
 		hw       kafka.Offset // the high watermark while core is nil
 		waits    waitList
 		woken    woken
-		watch    stallWatch
+		stall    stall
 	}
 }
 
@@ -108,7 +105,7 @@ func (p *partition) takeNewsLocked() {
 // earlier epoch (I3).
 func (p *partition) storedLocked() {
 	stored := p.mu.log.StoredEnd()
-	p.mu.watch.progress(stored)
+	p.mu.stall.progress(stored)
 	if p.mu.core == nil {
 		return
 	}
@@ -150,7 +147,7 @@ func (p *partition) stepDownLocked(role Role, why error) {
 		p.mu.core = nil
 	}
 	p.mu.role = role
-	p.mu.watch = stallWatch{}
+	p.mu.stall = stall{}
 	p.failAllLocked(why)
 }
 
@@ -180,18 +177,4 @@ func (p *partition) leadsLocked(current kafka.LeaderEpoch) error {
 		return ErrFencedEpoch
 	}
 	return ErrUnknownEpoch
-}
-
-// stallWatch remembers since when a partition waits for a sync; see watchdog.go.
-type stallWatch struct {
-	stalled bool
-	stored  kafka.Offset
-	since   time.Time // zero: not waiting
-}
-
-// progress notes a stored end.
-func (s *stallWatch) progress(stored kafka.Offset) {
-	if stored != s.stored {
-		*s = stallWatch{stored: stored}
-	}
 }

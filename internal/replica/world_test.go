@@ -32,7 +32,6 @@ type world struct {
 	version uint64
 	found   Recovered
 	configs map[string]config.Topic // by topic name; others get baseConfig
-	topics  map[string]kafka.TopicID
 	minted  byte
 
 	mu     sync.Mutex
@@ -51,7 +50,7 @@ func newDiskWorld(t testing.TB) *world { return newWorldOn(t, sys.Real(), t.Temp
 func newWorldOn(t testing.TB, m sys.Machine, path string) *world {
 	w := &world{
 		t: t, machine: m, path: path, img: metadata.Empty(),
-		configs: map[string]config.Topic{}, topics: map[string]kafka.TopicID{},
+		configs: map[string]config.Topic{},
 	}
 	w.start()
 	w.register()
@@ -139,7 +138,6 @@ func (w *world) topic(name string, partitions int) kafka.TopicPartition {
 func (w *world) topicRecords(name string, partitions int) (kafka.TopicID, []metadata.Record) {
 	w.minted++
 	id := kafka.TopicID{0: 0xaa, 15: w.minted}
-	w.topics[name] = id
 	rs := []metadata.Record{metadata.TopicRecord{ID: id, Name: name, Owner: "User:test", CreatedMs: 1, Partitions: int32(partitions)}}
 	for n := range partitions {
 		rs = append(rs, metadata.PartitionRecord{Topic: id, Partition: int32(n), State: alone()})
