@@ -55,4 +55,3 @@ func newDevCommand() *cobra.Command {
 	cmd.Flags().StringVar(&logLevel, "log-level", "info", "debug, info, warn or error")
 	return cmd
 }
-

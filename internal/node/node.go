@@ -58,6 +58,8 @@ type Node struct {
 	http       *http.Server
 	epoch      kafka.BrokerEpoch
 
+	// settings caches the broker settings of the newest Image.
+	settings atomic.Pointer[settings]
 	// waiting holds why the node is not ready, or nil once it is.
 	waiting atomic.Pointer[string]
 	// broken holds the error that ended the node from inside, or nil.

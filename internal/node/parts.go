@@ -8,6 +8,7 @@ import (
 
 	"strandline.dev/internal/config"
 	"strandline.dev/internal/controller"
+	"strandline.dev/internal/kafka"
 	"strandline.dev/internal/metadata"
 	"strandline.dev/internal/quorum"
 	"strandline.dev/internal/replica"
@@ -128,7 +129,7 @@ func (n *Node) openHost(context.Context) error {
 
 func (n *Node) startController(ctx context.Context) error {
 	n.controller = controller.New(controller.Config{Quorum: n.quorum, Log: n.log, Metrics: n.metrics.Broker, Wall: n.o.Machine.Wall})
-	n.stops = append(n.stops, n.background(ctx, "controller", n.controller.Run))
+	n.stops = append(n.stops, n.background(ctx, "controller", func(ctx context.Context) error { n.controller.Run(ctx); return nil }))
 	return nil
 }
 
@@ -165,9 +166,26 @@ func (n *Node) serveClients(ctx context.Context) error {
 	return nil
 }
 
-// brokerConfig returns the broker settings in force: the file's, overlaid by the cluster's dynamic ones.
+// brokerConfig returns the broker settings in force: the file's, overlaid by the cluster's dynamic ones. Stored values that no longer
+// parse are logged and the file's hold.
 func (n *Node) brokerConfig() config.Broker {
-	return config.OverlayBroker(n.o.Config.Kafka, n.quorum.Image().BrokerConfigs(n.o.Config.Node.ID))
+	img := n.quorum.Image()
+	if c := n.settings.Load(); c != nil && c.version == img.Version() {
+		return c.broker
+	}
+	b, err := n.o.Config.Kafka.WithDynamic(img.BrokerConfigs(kafka.NoNode), img.BrokerConfigs(n.o.Config.Node.ID))
+	if err != nil {
+		n.log.Error("dynamic broker settings are not valid; the configuration file's hold", "error", err)
+		b = n.o.Config.Kafka
+	}
+	n.settings.Store(&settings{img.Version(), b})
+	return b
+}
+
+// settings are the broker settings in force as of one Image.
+type settings struct {
+	version uint64
+	broker  config.Broker
 }
 
 // topicConfig returns the settings in force for a topic. A stored override that no longer parses is logged and the defaults hold: a
