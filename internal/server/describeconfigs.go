@@ -1,0 +1,90 @@
+package server
+
+import (
+	"context"
+	"slices"
+	"strconv"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"strandline.dev/internal/config"
+	"strandline.dev/internal/kafka"
+	"strandline.dev/internal/metadata"
+)
+
+// handleDescribeConfigs describes topics, this broker, and the dynamic settings of all brokers (resource name "").
+func (s *Server) handleDescribeConfigs(_ context.Context, call *Call) Reply {
+	req := call.Request.(*kmsg.DescribeConfigsRequest)
+	resp := reply[*kmsg.DescribeConfigsResponse](req)
+	img := s.cfg.Image()
+	for i := range req.Resources {
+		r := &req.Resources[i]
+		out := kmsg.NewDescribeConfigsResponseResource()
+		out.ResourceType, out.ResourceName = r.ResourceType, r.ResourceName
+		entries, no := s.describe(img, r)
+		if i >= adminItemsMax {
+			entries, no = nil, tooManyItems
+		}
+		out.ErrorCode, out.ErrorMessage = int16(no.code), text(no.message)
+		for j := range entries {
+			if len(r.ConfigNames) == 0 || slices.Contains(r.ConfigNames, entries[j].Name) {
+				out.Configs = append(out.Configs, describedConfig(&entries[j], req))
+			}
+		}
+		resp.Resources = append(resp.Resources, out)
+	}
+	return ready(resp)
+}
+
+func (s *Server) describe(img *metadata.Image, r *kmsg.DescribeConfigsRequestResource) ([]config.Entry, refusal) {
+	switch r.ResourceType {
+	case kmsg.ConfigResourceTypeTopic:
+		t := img.Topic(r.ResourceName)
+		switch {
+		case t != nil && t.State == metadata.StateReady:
+			return config.DescribeTopic(t.Configs, *s.broker(), s.cfg.Dev), refusal{}
+		case !validTopicName(r.ResourceName):
+			return nil, refusal{kafka.InvalidTopicException, "not a topic name"}
+		}
+		return nil, refusal{kafka.UnknownTopicOrPartition, "no such topic"}
+	case kmsg.ConfigResourceTypeBroker:
+		return s.describeBroker(r.ResourceName)
+	}
+	return nil, refusal{kafka.InvalidRequest, "resource type " + strconv.Itoa(int(r.ResourceType)) + " has no configs here"}
+}
+
+func (s *Server) describeBroker(name string) ([]config.Entry, refusal) {
+	entries := config.DescribeBroker(*s.broker())
+	if name == s.cfg.Node.String() {
+		return entries, refusal{}
+	}
+	if name != "" {
+		return nil, refusal{kafka.InvalidRequest, "this is broker " + s.cfg.Node.String() + "; a broker's settings are read from itself"}
+	}
+	return slices.DeleteFunc(entries, func(e config.Entry) bool { return e.Source != config.SourceClusterDefault }), refusal{}
+}
+
+func describedConfig(e *config.Entry, req *kmsg.DescribeConfigsRequest) kmsg.DescribeConfigsResponseResourceConfig {
+	c := kmsg.NewDescribeConfigsResponseResourceConfig()
+	c.Name, c.ReadOnly, c.IsSensitive = e.Name, e.ReadOnly, e.Sensitive
+	c.Source, c.IsDefault = kmsg.ConfigSource(e.Source), e.Source == config.SourceDefault
+	c.ConfigType = kmsg.ConfigType(e.Type)
+	if !e.Sensitive {
+		c.Value = e.Value
+	}
+	if req.IncludeDocumentation {
+		c.Documentation = &e.Doc
+	}
+	if !req.IncludeSynonyms {
+		return c
+	}
+	for _, syn := range e.Synonyms {
+		o := kmsg.NewDescribeConfigsResponseResourceConfigConfigSynonym()
+		o.Name, o.Source = syn.Name, kmsg.ConfigSource(syn.Source)
+		if !e.Sensitive {
+			o.Value = syn.Value
+		}
+		c.ConfigSynonyms = append(c.ConfigSynonyms, o)
+	}
+	return c
+}

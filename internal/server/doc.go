@@ -1,0 +1,26 @@
+// Package server is the Kafka door of a node: the listener, the connection loops, and one file for each API key.
+//
+// Knows: the order of answers on a connection, version rules, request and response layouts, which error becomes which
+// protocol code, fetch sessions, and which address to tell a client. Does not know: how records are stored or replicated,
+// how a change of metadata is decided. It asks Replicas and Controller, and reads the published Image.
+//
+// The roads. Produce: readLoop (conn.go), Do (dispatch.go), handleProduce (produce.go), Replicas.Append; the reply is parked
+// and writeLoop (writer.go) sends it. Fetch: readLoop, Do, handleFetch (fetch.go), Replicas.Read, and Replicas.Park when there is
+// not enough to send. TestRoads_ProduceAndFetch walks both.
+//
+// Order on a connection: answers leave in request order. Only Produce is pipelined behind Produce; a request of any other key
+// starts when all earlier ones have been answered. The reader reads one frame ahead, which also notices a peer that is gone:
+// its parked work is dropped.
+//
+// Invariants: I1 (an acks=all answer is what Replicas.Append says, never earlier), I6 (Fetch asks for committed records only),
+// I13 (leaders and epochs come from one Image; unknown is answered as unknown), I14 (frames, responses, queues, sessions
+// and connections are bounded by limits.go; lengths are checked before allocation), I15 (every Call carries a principal).
+//
+// Concurrency: two goroutines for each connection (reader and writer), one for each admin request in progress (at most one per
+// connection), one accept loop for each listener. The lock of a connection and the locks of sessions, budget and id block are leaf
+// locks: none is held across I/O or while taking another.
+//
+// Files: server.go (Config, New, Serve), accept.go, conn.go, writer.go, frame.go, budget.go, sniff.go, peerlog.go, dispatch.go
+// (Do, Await), handlers.go (the table), call.go (Call, Reply, Pending), errors.go (the one error table), advertise.go, admin.go
+// (pending admin requests), session.go and sessioncache.go (fetch sessions), and a file named for each API key.
+package server

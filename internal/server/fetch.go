@@ -1,0 +1,258 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"strandline.dev/internal/kafka"
+	"strandline.dev/internal/record"
+	"strandline.dev/internal/replica"
+)
+
+const (
+	// The Fetch versions from which on: sessions and a top-level error exist, zstd is readable, topics are named by id, the leader's
+	// address can be carried.
+	fetchSessions    = 7
+	fetchZstd        = 10
+	fetchByID        = 13
+	fetchReplicaTag  = 15
+	fetchLeaderHints = 16
+)
+
+// fetchWork is one Fetch request from its start to its answer. It is the request's Pending while it is parked, and goes back to the
+// pool when the answer has been written.
+type fetchWork struct {
+	server   *Server
+	call     *Call
+	req      *kmsg.FetchRequest
+	session  *session // nil: sessionless
+	full     bool     // the answer names every partition
+	parts    []fetchPart
+	codes    []kafka.ErrorCode // of each part that cannot be read
+	items    []replica.FetchItem
+	index    []int // items[i] is for parts[index[i]]
+	news     []fetchNews
+	options  replica.FetchOptions
+	wanted   int64 // bytes: the request's limits, before the memory budget
+	minBytes int
+	deadline time.Time
+	buffer   replica.FetchBuffer
+	memory   lease
+	wait     *replica.FetchWait
+}
+
+// handleFetch opens or continues the session, reads, and parks the request when there is less than it wants.
+func (s *Server) handleFetch(_ context.Context, call *Call) Reply {
+	req := call.Request.(*kmsg.FetchRequest)
+	w, _ := s.fetches.Get().(*fetchWork)
+	if w == nil {
+		w = &fetchWork{}
+	}
+	w.server, w.call, w.req = s, call, req
+	w.memory = lease{b: s.budget}
+	if code := w.open(); code != kafka.None {
+		r := w.refused(code)
+		w.release()
+		return r
+	}
+	w.limits()
+	if r, done := w.attempt(req.MaxWaitMillis <= 0); done {
+		return r
+	}
+	return Reply{Pending: w}
+}
+
+// limits brings the request's numbers within ours (K38).
+func (w *fetchWork) limits() {
+	w.wanted = int64(max(1, min(int(w.req.MaxBytes), w.server.broker().FetchMaxBytes)))
+	w.minBytes = int(min(max(0, int64(w.req.MinBytes)), w.wanted))
+	w.options = replica.FetchOptions{ReadCommitted: w.req.IsolationLevel == isolationReadCommitted}
+	wait := min(time.Duration(w.req.MaxWaitMillis)*time.Millisecond, fetchWaitMax)
+	w.deadline = w.call.Received.Add(wait)
+}
+
+// open judges the request and fills parts: from the request, or from the session that it continues.
+func (w *fetchWork) open() kafka.ErrorCode {
+	req, s := w.req, w.server
+	replicaID := req.ReplicaID
+	if req.Version >= fetchReplicaTag {
+		replicaID = req.ReplicaState.ID
+	}
+	if replicaID >= 0 {
+		return kafka.ClusterAuthorizationFailed // replicas do not fetch here, and nobody may pose as one (K40)
+	}
+	byID := req.Version >= fetchByID
+	if code := w.named(byID); code != kafka.None {
+		return code
+	}
+	owner, now := w.owner(), w.call.Received
+	if req.Version < fetchSessions || req.SessionEpoch == sessionless || req.SessionEpoch == sessionOpen {
+		w.full = true
+		if old := s.sessions.find(req.SessionID, owner, now); req.Version >= fetchSessions && old != nil {
+			s.sessions.drop(old) // both epochs end the session that is named
+		}
+		if req.Version >= fetchSessions && req.SessionEpoch == sessionOpen && len(w.parts) > 0 {
+			w.session = s.sessions.open(owner, len(w.parts), s.broker().FetchSessionSlots, byID, now)
+		}
+		if w.session != nil {
+			w.session.update(w.parts, nil)
+		}
+		w.resolve(byID)
+		return kafka.None
+	}
+	return w.proceed(owner, byID, now)
+}
+
+// proceed continues a session: the request's partitions are changes to it.
+func (w *fetchWork) proceed(owner sessionOwner, byID bool, now time.Time) kafka.ErrorCode {
+	s := w.server
+	w.session = s.sessions.find(w.req.SessionID, owner, now)
+	if w.session == nil {
+		return kafka.FetchSessionIDNotFound
+	}
+	if code := w.session.advance(w.req.SessionEpoch, byID); code != kafka.None {
+		w.session = nil
+		return code
+	}
+	left := w.session.update(w.parts, w.req.ForgottenTopics)
+	if !s.sessions.resize(w.session, left) {
+		w.session = nil
+		return kafka.FetchSessionIDNotFound
+	}
+	w.parts = w.session.snapshot(w.parts[:0], s.cfg.Image())
+	w.resolve(byID)
+	if left == 0 { // everything is forgotten: answered as without a session
+		s.sessions.drop(w.session)
+		w.session, w.full = nil, true
+	}
+	return kafka.None
+}
+
+// named turns the request's partitions into parts; a partition named twice spoils the request (K36).
+func (w *fetchWork) named(byID bool) kafka.ErrorCode {
+	total := 0
+	for i := range w.req.Topics {
+		total += len(w.req.Topics[i].Partitions)
+	}
+	if code := fits(total); code != kafka.None {
+		return code
+	}
+	var once seen[fetchKey]
+	for i := range w.req.Topics {
+		t := &w.req.Topics[i]
+		for j := range t.Partitions {
+			p := &t.Partitions[j]
+			k := fetchKey{t.Topic, t.TopicID, p.Partition}
+			if total > 1 && once.add(k) {
+				return kafka.InvalidRequest
+			}
+			w.parts = append(w.parts, fetchPart{
+				key: k, offset: kafka.Offset(p.FetchOffset),
+				current: kafka.LeaderEpoch(p.CurrentLeaderEpoch), last: kafka.LeaderEpoch(p.LastFetchedEpoch),
+				maxBytes: int(max(1, p.PartitionMaxBytes)),
+				hw:       kafka.NoOffset, logStart: kafka.NoOffset,
+			})
+		}
+	}
+	return kafka.None
+}
+
+// owner identifies the client for sessions.
+func (w *fetchWork) owner() sessionOwner {
+	host, _, err := net.SplitHostPort(w.call.Peer)
+	if err != nil {
+		host = w.call.Peer
+	}
+	return sessionOwner{principal: w.call.Principal, client: w.call.ClientID, host: host}
+}
+
+// resolve finds every part in the Image and lists those that can be read.
+func (w *fetchWork) resolve(byID bool) {
+	img := w.server.cfg.Image()
+	w.codes, w.items, w.index = w.codes[:0], w.items[:0], w.index[:0]
+	for i := range w.parts {
+		p := &w.parts[i]
+		code := p.resolve(img, byID)
+		w.codes = append(w.codes, code)
+		if code != kafka.None {
+			continue
+		}
+		w.items = append(w.items, replica.FetchItem{TP: p.tp, Offset: p.offset, CurrentEpoch: p.current, LastFetchedEpoch: p.last, MaxBytes: p.maxBytes})
+		w.index = append(w.index, i)
+	}
+}
+
+// attempt reads once. It is done when there is enough, or something to report, or no more time; else the request is parked.
+func (w *fetchWork) attempt(late bool) (Reply, bool) {
+	grant := w.memory.takeUpTo(w.wanted, fetchFloor)
+	w.options.MaxBytes = int(grant)
+	results := w.server.cfg.Replicas.Read(w.items, w.options, &w.buffer)
+	total, speak := 0, len(w.items) < len(w.parts) || len(w.items) == 0
+	for i := range results {
+		total += len(results[i].Records)
+		unsettled := errors.Is(results[i].Err, replica.ErrOffsetNotAvailable)
+		speak = speak || results[i].Diverging != nil || (results[i].Err != nil && !unsettled)
+	}
+	if late || speak || total >= min(w.minBytes, int(grant)) {
+		w.memory.keep(int64(total))
+		return w.answer(results), true
+	}
+	w.buffer.Release() // nothing is held while parked
+	w.memory.release()
+	w.wait = w.server.cfg.Replicas.Park(w.items, w.options, w.minBytes)
+	return Reply{}, false
+}
+
+// Ready is closed when it is worth reading again.
+func (w *fetchWork) Ready() <-chan struct{} { return w.wait.Ready() }
+
+// Deadline is the request's max_wait.
+func (w *fetchWork) Deadline() time.Time { return w.deadline }
+
+// Complete reads again; late answers with what there is.
+func (w *fetchWork) Complete(late bool) (Reply, bool) {
+	w.wait.Cancel()
+	return w.attempt(late)
+}
+
+// Cancel drops the parked request.
+func (w *fetchWork) Cancel() {
+	w.wait.Cancel()
+	w.release()
+}
+
+// release gives everything back; the work must not be used any more.
+func (w *fetchWork) release() {
+	w.buffer.Release()
+	w.memory.release()
+	s := w.server
+	clear(w.parts)
+	clear(w.items)
+	clear(w.news)
+	*w = fetchWork{parts: w.parts[:0], codes: w.codes[:0], items: w.items[:0], index: w.index[:0], news: w.news[:0], buffer: w.buffer}
+	if cap(w.parts) <= fetchKeep {
+		s.fetches.Put(w)
+	}
+}
+
+// fetchKeep is the largest fetch, in partitions, whose memory is kept for the next one.
+const fetchKeep = 4096
+
+// hasZstd says whether records hold a batch that a client below v10 cannot read.
+func hasZstd(records []byte) bool {
+	for len(records) > 0 {
+		b, rest, err := record.Split(records)
+		if err != nil {
+			return false
+		}
+		if b.Codec() == record.Zstd {
+			return true
+		}
+		records = rest
+	}
+	return false
+}

@@ -1,0 +1,143 @@
+package server
+
+import (
+	"errors"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"strandline.dev/internal/kafka"
+	"strandline.dev/internal/replica"
+)
+
+// noRecords is the answer "nothing": an empty set of records, never null.
+var noRecords = []byte{}
+
+// refused answers a request that fails as a whole: with a top-level error where the version has one, else on every partition.
+func (w *fetchWork) refused(code kafka.ErrorCode) Reply {
+	resp := reply[*kmsg.FetchResponse](w.req)
+	if w.req.Version >= fetchSessions {
+		resp.ErrorCode = int16(code)
+		return ready(resp)
+	}
+	for i := range w.req.Topics {
+		t := &w.req.Topics[i]
+		out := kmsg.NewFetchResponseTopic()
+		out.Topic, out.TopicID = t.Topic, t.TopicID
+		for j := range t.Partitions {
+			out.Partitions = append(out.Partitions, failedFetch(t.Partitions[j].Partition, code))
+		}
+		resp.Topics = append(resp.Topics, out)
+	}
+	return ready(resp)
+}
+
+func failedFetch(partition int32, code kafka.ErrorCode) kmsg.FetchResponseTopicPartition {
+	o := kmsg.NewFetchResponseTopicPartition()
+	o.Partition, o.ErrorCode, o.RecordBatches = partition, int16(code), noRecords
+	o.HighWatermark, o.LastStableOffset, o.LogStartOffset = int64(kafka.NoOffset), int64(kafka.NoOffset), int64(kafka.NoOffset)
+	return o
+}
+
+// answer builds the response. Its records are views of the work's buffer, so the work goes back to the pool when it has been written.
+func (w *fetchWork) answer(results []replica.FetchResult) Reply {
+	resp := reply[*kmsg.FetchResponse](w.req)
+	outs := w.partitions(results)
+	if w.session != nil {
+		resp.SessionID = w.session.id
+		w.session.tell(w.news, w.full)
+	}
+	var leaders hints
+	for i := range outs {
+		if w.session != nil && !w.news[i].include {
+			continue
+		}
+		o := &outs[i]
+		if o.CurrentLeader.LeaderID >= 0 {
+			leaders.add(w.server, w.call, kafka.NodeID(o.CurrentLeader.LeaderID))
+		}
+		w.place(resp, w.parts[i].key, o)
+	}
+	resp.Brokers = leaders.fetch()
+	return Reply{Response: resp, Release: w.release}
+}
+
+// place appends a partition to the response: partitions of one topic that follow each other share its entry.
+func (w *fetchWork) place(resp *kmsg.FetchResponse, k fetchKey, o *kmsg.FetchResponseTopicPartition) {
+	n := len(resp.Topics)
+	if n == 0 || resp.Topics[n-1].Topic != k.topic || resp.Topics[n-1].TopicID != k.id {
+		t := kmsg.NewFetchResponseTopic()
+		t.Topic, t.TopicID = k.topic, k.id
+		resp.Topics = append(resp.Topics, t)
+		n++
+	}
+	resp.Topics[n-1].Partitions = append(resp.Topics[n-1].Partitions, *o)
+}
+
+// partitions makes the answer of every part, in the order of parts, and the news for the session.
+func (w *fetchWork) partitions(results []replica.FetchResult) []kmsg.FetchResponseTopicPartition {
+	outs := make([]kmsg.FetchResponseTopicPartition, len(w.parts))
+	w.news = w.news[:0]
+	bytes := 0
+	for i := range w.parts {
+		outs[i] = failedFetch(w.parts[i].key.partition, w.codes[i])
+	}
+	for k := range results {
+		i := w.index[k]
+		w.fill(&outs[i], &w.parts[i], &results[k])
+		bytes += len(outs[i].RecordBatches)
+	}
+	w.server.cfg.Metrics.FetchBytes.Add(float64(bytes))
+	for i := range outs {
+		o := &outs[i]
+		w.news = append(w.news, fetchNews{
+			key: w.parts[i].key, bytes: len(o.RecordBatches),
+			hw: kafka.Offset(o.HighWatermark), logStart: kafka.Offset(o.LogStartOffset),
+			failed: o.ErrorCode != 0, loud: o.ErrorCode != 0 || o.DivergingEpoch.Epoch >= 0,
+		})
+	}
+	return outs
+}
+
+// fill answers one partition that was read.
+func (w *fetchWork) fill(o *kmsg.FetchResponseTopicPartition, p *fetchPart, r *replica.FetchResult) {
+	if r.Err != nil {
+		w.fail(o, p, r)
+		return
+	}
+	if w.req.Version < fetchZstd && hasZstd(r.Records) {
+		o.ErrorCode = int16(kafka.UnsupportedCompressionType)
+		return
+	}
+	o.HighWatermark, o.LastStableOffset, o.LogStartOffset = int64(r.HighWatermark), int64(r.LastStable), int64(r.LogStart)
+	if w.options.ReadCommitted {
+		o.AbortedTransactions = []kmsg.FetchResponseTopicPartitionAbortedTransaction{} // an array, if empty; null is for read_uncommitted
+	}
+	if len(r.Records) > 0 {
+		o.RecordBatches = r.Records
+	}
+	if r.Diverging != nil {
+		o.DivergingEpoch.Epoch, o.DivergingEpoch.EndOffset = int32(r.Diverging.Epoch), int64(r.Diverging.End)
+	}
+}
+
+func (w *fetchWork) fail(o *kmsg.FetchResponseTopicPartition, p *fetchPart, r *replica.FetchResult) {
+	s := w.server
+	code := s.partitionCode(r.Err, p.tp, w.req.Version >= fetchByID, "read")
+	if errors.Is(r.Err, replica.ErrOffsetNotAvailable) && w.req.Version < fetchOffsetNotAvailable {
+		code = kafka.LeaderNotAvailable
+	}
+	o.ErrorCode = int16(code)
+	if w.req.Version < fetchLeaderHints || (code != kafka.NotLeaderOrFollower && code != kafka.FencedLeaderEpoch) {
+		return
+	}
+	node, epoch := r.Leader, r.LeaderEpoch
+	if node == kafka.NoNode {
+		node, epoch = s.leaderHint(p.tp)
+	}
+	if node != kafka.NoNode {
+		o.CurrentLeader.LeaderID, o.CurrentLeader.LeaderEpoch = int32(node), int32(epoch)
+	}
+}
+
+// fetchOffsetNotAvailable is the first Fetch version whose clients know OFFSET_NOT_AVAILABLE (KIP-392).
+const fetchOffsetNotAvailable = 11

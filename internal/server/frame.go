@@ -1,0 +1,185 @@
+package server
+
+import (
+	"errors"
+	"io"
+	"math/bits"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"strandline.dev/internal/wire"
+)
+
+const (
+	// frameMin and frameMax are the smallest and largest pooled frame buffers: below, the allocator is as fast; above, an idle pool
+	// would pin too much.
+	frameMin = 4 << 10
+	frameMax = 4 << 20
+	// frameHead is the length of the size that begins a frame, and frameGrowth what a buffer may grow by when it is full.
+	frameHead   = 4
+	frameGrowth = 4
+)
+
+// frames are free request buffers in classes of powers of two.
+var frames [11]sync.Pool
+
+// frameClass returns the class whose buffers hold n bytes.
+func frameClass(n int) int { return bits.Len(uint(max(n, 1)-1) / frameMin) }
+
+// getFrame returns an empty buffer with room for n bytes.
+func getFrame(n int) []byte {
+	if n > frameMax {
+		return make([]byte, 0, n)
+	}
+	class := frameClass(n)
+	if b, ok := frames[class].Get().(*[]byte); ok {
+		return (*b)[:0]
+	}
+	return make([]byte, 0, frameMin<<class)
+}
+
+func putFrame(b []byte) {
+	if cap(b) < frameMin || cap(b) > frameMax {
+		return
+	}
+	// A buffer that grew belongs to the largest class it can fill.
+	class := bits.Len(uint(cap(b)/frameMin)) - 1
+	frames[class].Put(&b)
+}
+
+// protocolError is a frame that ends the connection: what is wrong with it, and whose it was.
+type protocolError struct {
+	why  reason
+	attr []any
+	err  error
+}
+
+func (e *protocolError) Error() string { return e.err.Error() }
+func (e *protocolError) Unwrap() error { return e.err }
+
+// refuse logs why the connection is closed, when that is the peer's doing.
+func (c *conn) refuse(err error) {
+	var p *protocolError
+	if errors.As(err, &p) {
+		c.server.peers.closed(p.why, c.call.Peer, append([]any{"error", p.err}, p.attr...)...)
+	}
+}
+
+// readRequest reads and decodes one request. Errors end the connection: a *protocolError is the peer's fault and is logged.
+func (c *conn) readRequest() (*exchange, error) {
+	c.stall = c.server.limits.FrameStall
+	x := &exchange{lease: lease{b: c.server.budget, gone: c.ctx.Done()}, call: c.call}
+	err := c.readFrame(x)
+	if err == nil {
+		err = c.decode(x)
+	}
+	if err != nil {
+		x.finish()
+		return nil, err
+	}
+	return x, nil
+}
+
+// readFrame reads the bytes of one frame. Buffer and budget grow with what has arrived, at most fourfold, whatever the frame announces
+// (C086).
+func (c *conn) readFrame(x *exchange) error {
+	head, err := c.in.Peek(frameHead)
+	if err != nil {
+		return frameError(err)
+	}
+	size, err := wire.FrameSize(head, c.server.broker().SocketRequestMaxBytes)
+	if err != nil {
+		return frameError(err)
+	}
+	c.in.Discard(frameHead) // what has been peeked is there
+	x.frame = getFrame(min(size, max(frameMin, c.in.Buffered())))
+	defer x.lease.settle()
+	for reserved := 0; ; {
+		room := min(size, cap(x.frame))
+		if !x.lease.Reserve(room - reserved) {
+			return c.ctx.Err()
+		}
+		n, err := io.ReadFull(c.in, x.frame[len(x.frame):room])
+		x.frame = x.frame[:len(x.frame)+n]
+		if err != nil {
+			return frameError(err)
+		}
+		if room == size {
+			x.call.Received = time.Now()
+			return nil
+		}
+		reserved = room
+		larger := getFrame(min(size, frameGrowth*room))
+		larger = append(larger, x.frame...)
+		putFrame(x.frame)
+		x.frame = larger
+	}
+}
+
+func frameError(err error) error {
+	for _, known := range []struct {
+		err error
+		why reason
+	}{
+		{wire.ErrHTTP, reasonHTTP}, {wire.ErrTLS, reasonTLS}, {wire.ErrFrameSize, reasonFrameSize},
+		{os.ErrDeadlineExceeded, reasonSlowWriter}, {io.ErrUnexpectedEOF, ""}, {net.ErrClosed, ""},
+	} {
+		if errors.Is(err, known.err) && known.why != "" {
+			return &protocolError{why: known.why, err: err}
+		}
+	}
+	return err
+}
+
+// decode parses the header and body of x's frame, or sets the answer that a version outside our range gets.
+func (c *conn) decode(x *exchange) error {
+	h, body, err := c.headers.Parse(x.frame)
+	x.correlation = h.CorrelationID
+	if h.ClientID != nil {
+		x.call.ClientID = *h.ClientID
+	}
+	about := []any{"key", h.Key, "version", h.Version, "client", clip(x.call.ClientID)}
+	switch {
+	case err == nil:
+	case errors.Is(err, wire.ErrVersionTooNew) && h.Key == wire.KeyApiVersions:
+		x.reply = ready(wire.RefuseApiVersions())
+		return nil
+	case errors.Is(err, wire.ErrVersionTooOld):
+		return refuseOld(x, h, body, about)
+	case errors.Is(err, wire.ErrVersionTooNew):
+		return &protocolError{why: reasonVersion, err: err, attr: about}
+	case errors.Is(err, wire.ErrUnknownKey):
+		return &protocolError{why: reasonUnknownAPI, err: err, attr: about}
+	default:
+		return &protocolError{why: reasonMalformed, err: err, attr: about}
+	}
+	req, err := wire.NewRequest(h.Key, h.Version)
+	if err == nil {
+		err = wire.DecodeRequest(req, body)
+	}
+	if err != nil {
+		why := reasonMalformed
+		if errors.Is(err, wire.ErrBudget) {
+			why = reasonBudget
+		}
+		return &protocolError{why: why, err: err, attr: about}
+	}
+	x.call.Request = req
+	x.row = rowOf(h.Key)
+	return nil
+}
+
+// refuseOld answers a version below our range in its own layout. A publish that wants no answer can only be refused by closing.
+func refuseOld(x *exchange, h wire.RequestHeader, body []byte, about []any) error {
+	resp, err := wire.RefuseOld(h, body)
+	if err != nil {
+		return &protocolError{why: reasonMalformed, err: err, attr: about}
+	}
+	if resp == nil {
+		return &protocolError{why: reasonVersion, err: wire.ErrVersionTooOld, attr: about}
+	}
+	x.reply = ready(resp)
+	return nil
+}

@@ -1,0 +1,47 @@
+package server
+
+import (
+	"context"
+
+	"strandline.dev/internal/wire"
+)
+
+// row is one API in the handler table.
+type row struct {
+	key    int16
+	handle func(*Server, context.Context, *Call) Reply
+	// operation is what the principal must be allowed to do, by Kafka's names of operations and resource types.
+	operation string
+	// longPoll marks waits that a graceful stop cuts short: the answer is right at any time.
+	longPoll bool
+}
+
+// rows is the handler table, by key. TestTable_RowsAndVersionsAgree holds it against the version table: what is advertised has a
+// handler, and the reverse. docs/protocol.md is made of both.
+var rows = []row{
+	{key: wire.KeyProduce, handle: (*Server).handleProduce, operation: "Write on Topic"},
+	{key: wire.KeyFetch, handle: (*Server).handleFetch, operation: "Read on Topic", longPoll: true},
+	{key: wire.KeyListOffsets, handle: (*Server).handleListOffsets, operation: "Describe on Topic"},
+	{key: wire.KeyMetadata, handle: (*Server).handleMetadata, operation: "Describe on Topic, Create on Topic"},
+	{key: wire.KeyApiVersions, handle: (*Server).handleApiVersions, operation: "none"},
+	{key: wire.KeyCreateTopics, handle: (*Server).handleCreateTopics, operation: "Create on Topic"},
+	{key: wire.KeyDeleteTopics, handle: (*Server).handleDeleteTopics, operation: "Delete on Topic"},
+	{key: wire.KeyInitProducerID, handle: (*Server).handleInitProducerID, operation: "IdempotentWrite on Cluster"},
+	{key: wire.KeyOffsetForLeaderEpoch, handle: (*Server).handleOffsetForLeaderEpoch, operation: "Describe on Topic"},
+	{key: wire.KeyDescribeConfigs, handle: (*Server).handleDescribeConfigs, operation: "DescribeConfigs on Topic or Cluster"},
+	{key: wire.KeyAlterConfigs, handle: (*Server).handleAlterConfigs, operation: "AlterConfigs on Topic or Cluster"},
+	{key: wire.KeyCreatePartitions, handle: (*Server).handleCreatePartitions, operation: "Alter on Topic"},
+	{key: wire.KeyIncrementalAlterConfigs, handle: (*Server).handleIncrementalAlterConfigs, operation: "AlterConfigs on Topic or Cluster"},
+	{key: wire.KeyDescribeCluster, handle: (*Server).handleDescribeCluster, operation: "Describe on Cluster"},
+	{key: wire.KeyDescribeTopicPartitions, handle: (*Server).handleDescribeTopicPartitions, operation: "Describe on Topic"},
+}
+
+// rowOf returns the row of a key, or nil.
+func rowOf(key int16) *row {
+	for i := range rows {
+		if rows[i].key == key {
+			return &rows[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,107 @@
+package server
+
+import "time"
+
+// Limits are the bounds of the Kafka door (I14). The zero value of a field means its default.
+type Limits struct {
+	// Memory is how many bytes the requests and responses in flight of all connections may hold; readers stop taking frames above it.
+	Memory int64
+	// Connections is the largest number of open connections on all listeners; more are closed at once.
+	Connections int
+	// Drain is how long a graceful stop waits for parked requests.
+	Drain time.Duration
+	// WriteStall is how long a peer may take no bytes of a response before it is closed (K60).
+	WriteStall time.Duration
+	// FrameStall is how long a peer may send no bytes in the middle of a frame before it is closed (C086).
+	FrameStall time.Duration
+}
+
+const (
+	// memoryDefault holds two of the largest requests (100 MiB) and leaves a 1 GiB machine room for the page cache.
+	memoryDefault = 256 << 20
+	// connectionsDefault is about 30 KiB of stacks and buffers each: 300 MiB when all are open.
+	connectionsDefault = 10_000
+	// drainDefault is above the acknowledgement time of a slow disk and below the 10 s that supervisors give after SIGTERM.
+	drainDefault = 5 * time.Second
+	// writeStallDefault and frameStallDefault pass over a lost packet's longest retransmission back-off of a living peer.
+	writeStallDefault = 30 * time.Second
+	frameStallDefault = 30 * time.Second
+
+	// readBuffer is a connection's read buffer: several small requests for one read, cheap for idle connections.
+	readBuffer = 8 << 10
+	// outKeep is the largest encoding buffer a connection keeps between responses, and the size at which it writes early.
+	outKeep = 64 << 10
+	// writeChunk is the part of a response written under one write deadline, so that a slow but living peer gets all of it.
+	writeChunk = 1 << 20
+	// pipelineMax bounds the Produce requests in flight on one connection. Clients keep 5, librdkafka up to 1000 without idempotence;
+	// above it the reader waits.
+	pipelineMax = 64
+
+	// fetchWaitMax bounds a long poll: it holds up what follows on its connection (C116). Clients send 0.5 s; an early empty answer
+	// is legal.
+	fetchWaitMax = 60 * time.Second
+	// produceWaitMax bounds timeout_ms of a publish; clients send 1.5-30 s.
+	produceWaitMax = 10 * time.Minute
+	// adminWaitMax and adminWaitDefault bound timeout_ms of administrative requests; 0 and below mean the default.
+	adminWaitMax     = 5 * time.Minute
+	adminWaitDefault = 30 * time.Second
+	// autoCreateWait is how long a Metadata answer waits for the topics it creates; then they are answered as not there yet.
+	autoCreateWait = 5 * time.Second
+	// autoCreateMax bounds the topics that one Metadata request may create (K37).
+	autoCreateMax = 50
+	// lookupsMax bounds the topics that one Metadata or DescribeTopicPartitions request may name; the rest is POLICY_VIOLATION (K37).
+	lookupsMax = 20_000
+	// partitionsMax bounds the partitions of one Produce, Fetch, ListOffsets or OffsetForLeaderEpoch request (K37); the largest client
+	// batches stay below a broker's share of partitions.
+	partitionsMax = 20_000
+	// adminItemsMax bounds the topics or resources of one administrative request, so that one decision stays one Raft entry or a few.
+	adminItemsMax = 2_000
+	// describePageDefault and describePageMax are the partitions of one DescribeTopicPartitions answer (Kafka: 2000).
+	describePageDefault = 2000
+	describePageMax     = 2000
+
+	// fetchFloor is what a fetch may read however full the memory budget is: without it consumers could not drain the node.
+	fetchFloor = 64 << 10
+
+	// sessionsMax is the number of fetch sessions kept (Kafka: 1000), sessionShareMax one host's part of them, and
+	// sessionPartitionsMax the partitions of all sessions together (about 150 bytes each).
+	sessionsMax          = 1000
+	sessionShareMax      = 250
+	sessionPartitionsMax = 500_000
+	// sessionIdle is after how long without a request a session may be evicted for a new one (Kafka: 120 s).
+	sessionIdle = 120 * time.Second
+
+	// producerIDBlock is how many producer ids are taken from the controller at once (Kafka: 1000); unused ones are lost at a restart.
+	producerIDBlock = 1000
+	// producerIDWait bounds one request for a block.
+	producerIDWait = 10 * time.Second
+
+	// acceptBackoffMin and acceptBackoffMax are the pauses after a failed accept (too many open files).
+	acceptBackoffMin = 5 * time.Millisecond
+	acceptBackoffMax = time.Second
+
+	// peerLinesMax lines about peers are logged for each reason in peerLinesEvery; the rest is counted.
+	peerLinesMax   = 10
+	peerLinesEvery = 10 * time.Second
+
+	// loggedTextMax cuts client-chosen text in log lines.
+	loggedTextMax = 100
+)
+
+func (l Limits) withDefaults() Limits {
+	def := func(d *time.Duration, v time.Duration) {
+		if *d <= 0 {
+			*d = v
+		}
+	}
+	if l.Memory <= 0 {
+		l.Memory = memoryDefault
+	}
+	if l.Connections <= 0 {
+		l.Connections = connectionsDefault
+	}
+	def(&l.Drain, drainDefault)
+	def(&l.WriteStall, writeStallDefault)
+	def(&l.FrameStall, frameStallDefault)
+	return l
+}

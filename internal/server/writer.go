@@ -1,0 +1,271 @@
+package server
+
+import (
+	"errors"
+	"net"
+	"os"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"strandline.dev/internal/wire"
+)
+
+// writer answers the requests of one connection in request order. Answers that are ready together leave in one write.
+type writer struct {
+	c     *conn
+	out   []byte // encoded answers that are not written yet
+	timer *time.Timer
+	held  lease // of out, while it is large
+}
+
+// loop answers until the connection ends, then drops what is left.
+func (w *writer) loop() {
+	w.held = lease{b: w.c.server.budget}
+	for w.step() {
+	}
+	if w.timer != nil {
+		w.timer.Stop()
+	}
+	w.held.release()
+	w.c.close()
+	for _, x := range w.c.abandon() {
+		x.drop()
+	}
+}
+
+// abandon takes everything unanswered off the connection.
+func (c *conn) abandon() []*exchange {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	left := c.mu.queue
+	if c.mu.held != nil {
+		left = append(left, c.mu.held)
+	}
+	c.mu.queue, c.mu.held, c.mu.gone = nil, nil, true
+	signal(c.toReader)
+	return left
+}
+
+// step answers one request; false ends the connection.
+func (w *writer) step() bool {
+	x, ok := w.front()
+	if !ok || !w.settle(x) {
+		return false
+	}
+	if x.reply.Throttle > 0 {
+		w.c.mute(x.reply.Throttle)
+	}
+	ends := x.reply.Close
+	if !w.send(x) {
+		return false
+	}
+	w.c.pop()
+	x.finish()
+	if ends {
+		w.c.server.peers.closed(reasonAcksNone, w.c.call.Peer, "client", clip(x.call.ClientID))
+		w.flush()
+	}
+	return !ends
+}
+
+// front waits for the oldest unanswered request, and starts a held one when its turn has come.
+func (w *writer) front() (*exchange, bool) {
+	c := w.c
+	for {
+		c.mu.Lock()
+		if len(c.mu.queue) > 0 {
+			x := c.mu.queue[0]
+			c.mu.Unlock()
+			return x, true
+		}
+		x, ended := c.mu.held, c.mu.ended
+		if x != nil {
+			c.mu.held, c.mu.starting = nil, true
+		}
+		c.mu.Unlock()
+		if !w.flush() {
+			return nil, false
+		}
+		switch {
+		case x != nil:
+			signal(c.toReader)
+			c.start(x)
+			c.started(x)
+		case ended:
+			return nil, false
+		default:
+			select {
+			case <-c.toWriter:
+			case <-c.ctx.Done():
+				return nil, false
+			}
+		}
+	}
+}
+
+// started queues what the writer itself has started.
+func (c *conn) started(x *exchange) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.mu.queue = append(c.mu.queue, x)
+	c.mu.starting = false
+}
+
+func (c *conn) pop() {
+	c.mu.Lock()
+	n := copy(c.mu.queue, c.mu.queue[1:])
+	c.mu.queue[n] = nil
+	c.mu.queue = c.mu.queue[:n]
+	c.mu.Unlock()
+	signal(c.toReader)
+}
+
+func (c *conn) mute(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.mu.muted = time.Now().Add(d)
+}
+
+// settle waits until x's reply is ready; false means that the peer is gone.
+func (w *writer) settle(x *exchange) bool {
+	for x.reply.Pending != nil {
+		p := x.reply.Pending
+		late, ok := false, true
+		select {
+		case <-p.Ready():
+		default:
+			late, ok = w.park(x, p)
+		}
+		if !ok {
+			return false
+		}
+		if r, done := p.Complete(late); done {
+			x.reply = r
+		}
+	}
+	return true
+}
+
+// park waits for p; late means that its deadline came first.
+func (w *writer) park(x *exchange, p Pending) (late, ok bool) {
+	if !w.flush() {
+		return false, false
+	}
+	var hurry <-chan struct{}
+	if x.row != nil && x.row.longPoll {
+		hurry = w.c.hurry
+	}
+	select {
+	case <-p.Ready():
+		return false, true
+	case <-w.after(p.Deadline()):
+		return true, true
+	case <-hurry:
+		return true, true
+	case <-w.c.ctx.Done():
+		return false, false
+	}
+}
+
+// after is the writer's one timer, set to t; nil for no deadline.
+func (w *writer) after(t time.Time) <-chan time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	if w.timer == nil {
+		w.timer = time.NewTimer(time.Until(t))
+	} else {
+		w.timer.Reset(time.Until(t))
+	}
+	return w.timer.C
+}
+
+// send encodes x's answer, and writes it if it is large.
+func (w *writer) send(x *exchange) bool {
+	switch resp := x.reply.Response.(type) {
+	case nil:
+		return true
+	case *kmsg.FetchResponse:
+		return w.sendFetch(resp, x.correlation)
+	default:
+		w.out = wire.AppendResponse(w.out, resp, x.correlation)
+	}
+	return len(w.out) < outKeep || w.flush()
+}
+
+// sendFetch writes a Fetch answer around its records, which are not copied.
+func (w *writer) sendFetch(resp *kmsg.FetchResponse, correlation int32) bool {
+	pool := &w.c.server.encoders
+	enc, _ := pool.Get().(*wire.FetchEncoder)
+	if enc == nil {
+		enc = new(wire.FetchEncoder)
+	}
+	defer pool.Put(enc)
+	segments, size := enc.Encode(resp, correlation)
+	if size < fetchCopyMax {
+		for _, s := range segments {
+			w.out = append(w.out, s...)
+		}
+		return len(w.out) < outKeep || w.flush()
+	}
+	return w.flush() && w.write(segments)
+}
+
+// fetchCopyMax is the answer size below which copying is cheaper than a vectored write.
+const fetchCopyMax = 16 << 10
+
+// flush writes what has been encoded.
+func (w *writer) flush() bool {
+	if len(w.out) == 0 {
+		return true
+	}
+	if cap(w.out) > outKeep {
+		w.held.take(int64(cap(w.out)))
+	}
+	ok := w.write(net.Buffers{w.out})
+	w.held.release()
+	w.out = w.out[:0]
+	if cap(w.out) > outKeep {
+		w.out = nil
+	}
+	return ok
+}
+
+// write sends bufs, part by part, each under its own deadline: a peer that takes nothing is closed, a slow one is not (K60).
+func (w *writer) write(bufs net.Buffers) bool {
+	for len(bufs) > 0 {
+		part := cut(&bufs, writeChunk)
+		w.c.net.SetWriteDeadline(time.Now().Add(w.c.server.limits.WriteStall))
+		if _, err := part.WriteTo(w.c.net); err != nil {
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				w.c.server.peers.closed(reasonSlowReader, w.c.call.Peer, "stalled", w.c.server.limits.WriteStall)
+			}
+			return false
+		}
+	}
+	return true
+}
+
+// cut takes at most n bytes off the front of bufs.
+func cut(bufs *net.Buffers, n int) net.Buffers {
+	all := *bufs
+	for i, b := range all {
+		if len(b) < n {
+			n -= len(b)
+			continue
+		}
+		part := append(net.Buffers(nil), all[:i]...)
+		part = append(part, b[:n])
+		rest := all[i:]
+		if len(b) == n {
+			rest = all[i+1:]
+		} else {
+			rest[0] = b[n:]
+		}
+		*bufs = rest
+		return part
+	}
+	*bufs = nil
+	return all
+}
