@@ -79,19 +79,14 @@ func (w *writer) front() (*exchange, bool) {
 			c.mu.Unlock()
 			return x, true
 		}
-		x, ended := c.mu.held, c.mu.ended
-		if x != nil {
-			c.mu.held, c.mu.starting = nil, true
-		}
+		held, ended := c.mu.held != nil, c.mu.ended
 		c.mu.Unlock()
-		if !w.flush() {
+		if !w.flush() { // what comes next may take long
 			return nil, false
 		}
 		switch {
-		case x != nil:
-			signal(c.toReader)
-			c.start(x)
-			c.started(x)
+		case held:
+			c.startHeld()
 		case ended:
 			return nil, false
 		default:
@@ -104,12 +99,18 @@ func (w *writer) front() (*exchange, bool) {
 	}
 }
 
-// started queues what the writer itself has started.
-func (c *conn) started(x *exchange) {
+// startHeld starts what the reader had to hold back, now that everything before it has been answered.
+func (c *conn) startHeld() {
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	x := c.mu.held
+	c.mu.held, c.mu.starting = nil, true
+	c.mu.Unlock()
+	signal(c.toReader)
+	c.start(x)
+	c.mu.Lock()
 	c.mu.queue = append(c.mu.queue, x)
 	c.mu.starting = false
+	c.mu.Unlock()
 }
 
 func (c *conn) pop() {
@@ -187,7 +188,10 @@ func (w *writer) send(x *exchange) bool {
 	case nil:
 		return true
 	case *kmsg.FetchResponse:
-		return w.sendFetch(resp, x.correlation)
+		if x.row != nil {
+			return w.sendFetch(resp, x.correlation)
+		}
+		w.out = wire.AppendResponse(w.out, resp, x.correlation) // a refusal in a version that our encoder does not have
 	default:
 		w.out = wire.AppendResponse(w.out, resp, x.correlation)
 	}
