@@ -2,6 +2,7 @@ package storage
 
 import (
 	"errors"
+	"path/filepath"
 	"time"
 
 	"strandline.dev/internal/kafka"
@@ -125,7 +126,7 @@ func (d *Dir) syncParent(tp kafka.TopicPartition) error {
 	if tp == kafka.MetadataPartition {
 		return d.fs.SyncDir(d.path)
 	}
-	return d.fs.SyncDir(d.path + "/" + topicsDir)
+	return d.fs.SyncDir(filepath.Join(d.path, topicsDir))
 }
 
 // Sync makes the log durable up to its end, on the caller's goroutine. Errors: ErrSyncFailed, final (I11); ErrNoSpace when a

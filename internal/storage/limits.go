@@ -28,8 +28,9 @@ const (
 	// is told to start from the log's start. One epoch a minute reaches it after 45 days without retention.
 	epochsMax = 64 << 10
 
-	// snapshotsKept is how many producer snapshots a log keeps: the newest, and older ones for a truncation to fall back to.
-	snapshotsKept = 3
+	// snapshotsKept is how many producer snapshots a log keeps besides the one at each segment's beginning: the newest, and one
+	// should the newest be damaged.
+	snapshotsKept = 2
 
 	// parallelSyncsMax is the number of files up to which a round syncs each by itself; measured: beyond it one syncfs has the
 	// better tail (bench/baselines.md, finding 5). It is also the bound on parallel syncs.

@@ -174,7 +174,13 @@ func (l *Log) Damaged() error {
 	return l.mu.damaged
 }
 
-func (l *Log) activeLocked() *segment { return l.mu.segments[len(l.mu.segments)-1] }
+// activeLocked is the segment that takes appends, or nil while the log is being opened.
+func (l *Log) activeLocked() *segment {
+	if len(l.mu.segments) == 0 {
+		return nil
+	}
+	return l.mu.segments[len(l.mu.segments)-1]
+}
 
 // findLocked is the index of the segment that holds off, or the first one if off lies before it.
 func (l *Log) findLocked(off kafka.Offset) int {

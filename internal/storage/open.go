@@ -24,8 +24,7 @@ type listing struct {
 // open brings the log back. p is its entry in the sync-point file, if known. Only the file system's errors are returned: damage
 // is a state of the log.
 func (l *Log) open(p point, known bool) error {
-	fresh, err := l.makeDir()
-	if err != nil {
+	if err := l.dir.fs.MkdirAll(l.path, 0o700); err != nil {
 		return err
 	}
 	ls, err := l.list()
@@ -34,12 +33,12 @@ func (l *Log) open(p point, known bool) error {
 	}
 	if ls.resetting {
 		// A reset was under way: nothing of the old log counts.
-		start, err := l.finishReset()
+		start, err := l.finishReset(p.policy)
 		if err != nil {
 			return err
 		}
 		if start >= 0 {
-			p, known = point{start: start, hw: start, end: start, segment: start, firstBase: start}, true
+			p, known = point{policy: p.policy, start: start, hw: start, end: start, segment: start, firstBase: start}, true
 			l.mu.opts.Start = start
 		}
 		if ls, err = l.list(); err != nil {
@@ -56,22 +55,20 @@ func (l *Log) open(p point, known bool) error {
 		return err
 	}
 	if len(ls.segments) == 0 {
-		return l.openEmpty(p, known, marker, fresh)
+		return l.openEmpty(p, known, marker)
 	}
 	r := newRecovery(l, ls, p, known)
 	if err := r.run(marker); err != nil {
 		return err
 	}
-	return r.finish()
-}
-
-// makeDir creates the log's directory; fresh says that it was not there.
-func (l *Log) makeDir() (fresh bool, err error) {
-	there, err := sys.Exists(l.dir.fs, l.path)
-	if err != nil || there {
-		return false, err
+	if known && p.start > r.at && r.damaged == nil {
+		// The start was raised past bytes that a power cut took: nothing is left, and a start never moves back (P19).
+		if err := sys.WriteFileAtomic(l.dir.fs, filepath.Join(l.path, resettingFile), encodeResetting(p.start)); err != nil {
+			return err
+		}
+		return l.open(p, known)
 	}
-	return true, l.dir.fs.MkdirAll(l.path, 0o700)
+	return r.finish()
 }
 
 func (l *Log) list() (*listing, error) {
@@ -111,7 +108,7 @@ func (l *Log) list() (*listing, error) {
 
 // finishReset repeats what Reset does after its intent. An intent that cannot be read says nothing and is removed: what a half
 // done reset left is then found as damage. It returns the new start, or -1.
-func (l *Log) finishReset() (kafka.Offset, error) {
+func (l *Log) finishReset(policy FlushPolicy) (kafka.Offset, error) {
 	intent := filepath.Join(l.path, resettingFile)
 	start := kafka.NoOffset
 	if b, err := sys.ReadFile(l.dir.fs, intent, stateFileMax); err == nil {
@@ -137,7 +134,7 @@ func (l *Log) finishReset() (kafka.Offset, error) {
 			return start, err
 		}
 		// The entry of before the reset must not be believed once the intent is gone.
-		l.dir.setPoint(l.tp, point{start: start, hw: start, end: start, segment: start, firstBase: start})
+		l.dir.setPoint(l.tp, point{policy: policy, start: start, hw: start, end: start, segment: start, firstBase: start})
 		if err := l.dir.save(); err != nil {
 			return start, err
 		}
@@ -153,7 +150,7 @@ func (d *Dir) setPoint(tp kafka.TopicPartition, p point) {
 }
 
 // openEmpty opens a directory without segments: a new log, one whose first file a crash took along, or one whose files are gone.
-func (l *Log) openEmpty(p point, known bool, marker *CorruptError, fresh bool) error {
+func (l *Log) openEmpty(p point, known bool, marker *CorruptError) error {
 	start, hw := l.mu.opts.Start, l.mu.opts.Start
 	policy := Synced
 	if known {
@@ -179,7 +176,8 @@ func (l *Log) openEmpty(p point, known bool, marker *CorruptError, fresh bool) e
 	l.mu.start, l.mu.end, l.mu.hw = start, start, min(hw, start)
 	l.mu.durable = durableEnd{end: start, segment: start, times: noTimes}
 	l.mu.startSaved, l.mu.notified = start, start
-	l.mu.newDir = fresh
+	// Also a directory that was there may never have been synced by the process that made it.
+	l.mu.newDir, l.mu.newNames = true, true
 	l.mu.marked = known && policy == Replicated && l.mu.opts.Policy == Replicated
 	l.mu.damaged = marker
 	l.recovered = Recovery{SyncPointPolicy: policy, HighWatermark: l.mu.hw, Unclean: marker != nil}

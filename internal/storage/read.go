@@ -144,7 +144,7 @@ func (l *Log) unpinCursor(c *cursor, remember bool) (raced bool) {
 	if c.cuts != l.mu.cuts {
 		return true
 	}
-	if remember && c.exact && c.next < c.end {
+	if remember && c.exact {
 		if _, known := l.hintedLocked(c.segment, c.next); !known {
 			l.mu.nextHint = l.mu.nextHint%(readHints-1) + 1 // slot 0 is the tail's
 			l.mu.hints[l.mu.nextHint] = readHint{c.segment, c.next, c.pos}

@@ -118,6 +118,7 @@ func (r *recovery) locateDamage() error {
 			r.damaged = &CorruptError{File: s.path, Pos: size, Why: fmt.Sprintf("below the sync point the segment ends at offset %d, want %d", end, next)}
 			return nil
 		}
+		s.end, s.sealed = end, true
 		at = end
 	}
 	if at < r.p.segment {
@@ -136,7 +137,9 @@ func (r *recovery) damageAt(i int, pos int64, why string) {
 	if i == 0 {
 		// Nothing can be served. The files stay; an empty segment stands for them.
 		r.at = max(r.p.start, 0)
-		r.segments = []*segment{newSegment(r.l.path, r.at)}
+		empty := newSegment(r.l.path, r.at)
+		empty.timesKnown = true
+		r.segments = []*segment{empty}
 		return
 	}
 	r.segments = r.segments[:i]

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 
 	"strandline.dev/internal/kafka"
 	"strandline.dev/internal/sys"
@@ -33,13 +34,27 @@ func (r *recovery) finish() error {
 	if r.damaged != nil {
 		l.recovered.Damaged, l.mu.damaged = r.damaged, r.damaged
 		l.dir.log.Error("log is damaged and takes no records until it is rebuilt", "log", l.tp.String(), "error", r.damaged)
+		r.leaveMarker()
 		return nil
 	}
 	if err := r.activateLocked(); err != nil {
 		return err
 	}
-	l.wantFlushLocked()
+	if l.mu.recovering || len(l.mu.unsealed) > 0 {
+		l.wantFlushLocked()
+	}
 	return nil
+}
+
+// leaveMarker keeps the judgement: the next start may know less than this one (a sync point further back, the same boot id).
+func (r *recovery) leaveMarker() {
+	name := filepath.Join(r.l.path, damagedFile)
+	if there, err := sys.Exists(r.l.dir.fs, name); err == nil && there {
+		return
+	}
+	if err := sys.WriteFileAtomic(r.l.dir.fs, name, encodeDamage(r.damaged)); err != nil {
+		r.l.dir.log.Error("the damage marker could not be written", "log", r.l.tp.String(), "error", err)
+	}
 }
 
 // policy is the one that ends were reported under. A log without an entry in a whole sync-point file never reported anything
@@ -83,7 +98,7 @@ func (r *recovery) cut() (int64, error) {
 	}
 	err = errors.Join(f.Truncate(r.cutAt), f.Sync())
 	l.mu.Lock()
-	l.unpinLocked0(s)
+	l.unpinLocked(s)
 	l.mu.Unlock()
 	if err != nil {
 		return 0, err
@@ -137,12 +152,15 @@ func (r *recovery) adoptDurableLocked() {
 			times: segmentTimes{firstAppendMs: r.p.firstAppendMs, lastAppendMs: r.p.lastAppendMs, maxTimestamp: -1}}
 	}
 	l.mu.recovering = l.mu.durable.end < l.mu.end
+	// Names were synced before anything counted as stored; where nothing ever did, nobody knows.
+	l.mu.newNames = l.mu.recovering || l.mu.durable.end == first.base
+	l.mu.newDir = l.mu.newNames
 	for _, s := range r.segments[min(r.scanned, len(r.segments)):] {
 		if l.mu.recovering && s.end > l.mu.durable.end {
 			l.dirtyLocked(s)
 		}
 		if s != l.activeLocked() && !s.sealed {
-			l.mu.unsealed = append(l.mu.unsealed, s)
+			l.mu.unsealed, l.mu.newNames = append(l.mu.unsealed, s), true
 		}
 	}
 }
@@ -155,7 +173,8 @@ func (r *recovery) adoptTimesLocked() {
 			continue
 		}
 		ms := r.ls.modified[s].UnixMilli()
-		s.times, s.timesKnown = segmentTimes{firstAppendMs: ms, lastAppendMs: ms, maxTimestamp: -1}, true
+		// The largest record timestamp is unknown here: the largest possible makes lookups search the segment.
+		s.times, s.timesKnown = segmentTimes{firstAppendMs: ms, lastAppendMs: ms, maxTimestamp: maxMs}, true
 		if s.size == 0 {
 			s.times = noTimes
 			continue
@@ -220,7 +239,7 @@ func (r *recovery) caches() error {
 	l.mu.producers, l.mu.epochs = p, es.advance(l.mu.start)
 	last.index = x
 	if len(x.entries) > 0 {
-		last.times.maxTimestamp = max(last.times.maxTimestamp, x.entries[len(x.entries)-1].maxTimestamp)
+		last.times.maxTimestamp = x.entries[len(x.entries)-1].maxTimestamp
 	}
 	for _, at := range snapshots {
 		if at <= end {
@@ -240,7 +259,7 @@ func (r *recovery) dropAhead(snapshots []kafka.Offset) error {
 	for _, at := range snapshots {
 		if at > r.at {
 			removed = true
-			if err := removeIfThere(r.l.dir.fs, r.l.path+"/"+offsetName(at, producersSuffix)); err != nil {
+			if err := removeIfThere(r.l.dir.fs, filepath.Join(r.l.path, offsetName(at, producersSuffix))); err != nil {
 				return err
 			}
 		}
@@ -276,7 +295,7 @@ func (l *Log) indexRest(s *segment, x *index, from int64) error {
 	}
 	_, err = walkInto(x, f, from, s.size, s.times.lastAppendMs)
 	l.mu.Lock()
-	l.unpinLocked0(s)
+	l.unpinLocked(s)
 	l.mu.Unlock()
 	return asCorrupt(s.path, err)
 }
@@ -298,7 +317,7 @@ func (l *Log) replay(from, to kafka.Offset, visit func(h BatchHeader, atMs int64
 		}
 		err = walkRange(f, size, from, to, func(h BatchHeader) { visit(h, times.lastAppendMs) })
 		l.mu.Lock()
-		l.unpinLocked0(s)
+		l.unpinLocked(s)
 		l.mu.Unlock()
 		if err != nil {
 			return asCorrupt(s.path, err)
@@ -326,13 +345,5 @@ func walkRange(f io.ReaderAt, size int64, from, to kafka.Offset, visit func(Batc
 		if h.Base >= from {
 			visit(h)
 		}
-	}
-}
-
-// unpinLocked0 gives a segment back while the log has no active segment to compare with.
-func (l *Log) unpinLocked0(s *segment) {
-	s.pins--
-	if s.gone {
-		l.closeFileLocked(s)
 	}
 }

@@ -14,9 +14,8 @@ type cacheWork struct {
 	epochs bool // the epochs file is out of date
 	// indexes are sealed segments without an index file.
 	indexes []*segment
-	// snapshot is a producer snapshot encoded at a roll, for offset snapshotAt; nil when none waits.
-	snapshot   []byte
-	snapshotAt kafka.Offset
+	// snapshots are producer snapshots encoded at rolls and not written yet.
+	snapshots []producerSnapshot
 	// checkpoint asks for the caches of the log's end.
 	checkpoint bool
 	grown      int64 // bytes appended since the last checkpoint
@@ -43,7 +42,7 @@ func (l *Log) rollLocked() error {
 	c := &l.mu.caches
 	c.indexes = append(c.indexes, old)
 	l.mu.producers.expire(old.times.lastAppendMs, l.mu.opts.ProducerExpiry)
-	c.snapshot, c.snapshotAt = encodeProducers(&l.mu.producers, l.mu.end), l.mu.end
+	l.snapshotLocked()
 	c.epochs = true
 	l.dir.syncer.enqueueCaches(l)
 	l.wantFlushLocked()
@@ -117,17 +116,29 @@ func (l *Log) dueCachesLocked() []cacheFile {
 	if c.checkpoint {
 		c.checkpoint, c.grown, c.epochs = false, 0, true
 		files = appendIndexFile(files, l.activeLocked())
-		c.snapshot, c.snapshotAt = encodeProducers(&l.mu.producers, l.mu.end), l.mu.end
+		l.snapshotLocked()
 	}
-	if c.snapshot != nil {
-		files = append(files, l.snapshotFileLocked(c.snapshot, c.snapshotAt))
-		c.snapshot = nil
+	for _, s := range c.snapshots {
+		files = append(files, l.snapshotFileLocked(s.content, s.at))
 	}
+	c.snapshots = nil
 	if c.epochs {
 		c.epochs = false
 		files = append(files, cacheFile{filepath.Join(l.path, epochsFile), encodeEpochs(l.mu.epochs, l.mu.end), func() {}})
 	}
 	return files
+}
+
+// producerSnapshot is the content of a snapshot file for an offset.
+type producerSnapshot struct {
+	at      kafka.Offset
+	content []byte
+}
+
+// snapshotLocked has the producer state at the log's end written.
+func (l *Log) snapshotLocked() {
+	c := &l.mu.caches
+	c.snapshots = append(c.snapshots, producerSnapshot{l.mu.end, encodeProducers(&l.mu.producers, l.mu.end)})
 }
 
 func (l *Log) snapshotFileLocked(content []byte, at kafka.Offset) cacheFile {
@@ -147,16 +158,31 @@ func appendIndexFile(files []cacheFile, s *segment) []cacheFile {
 	return append(files, cacheFile{s.beside(indexSuffix), encodeIndex(s.index, s.base, s.end, s.size), func() { s.indexed = true }})
 }
 
-// trimSnapshots deletes producer snapshots beyond the newest few.
+// trimSnapshots deletes the producer snapshots that nothing falls back to. The one at each segment's beginning stays, so that a
+// truncation finds the state of producers whose batches are gone; of the others the newest few.
 func (l *Log) trimSnapshots() {
 	l.mu.Lock()
-	saved := l.mu.caches.saved
-	extra := len(saved) - snapshotsKept
-	var old []kafka.Offset
-	if extra > 0 {
-		old = append(old, saved[:extra]...)
-		l.mu.caches.saved = append([]kafka.Offset(nil), saved[extra:]...)
+	bases := make(map[kafka.Offset]bool, len(l.mu.segments))
+	for _, s := range l.mu.segments {
+		bases[s.base] = true
 	}
+	saved := l.mu.caches.saved
+	others := 0
+	for _, at := range saved {
+		if !bases[at] {
+			others++
+		}
+	}
+	var old, kept []kafka.Offset
+	for _, at := range saved {
+		if !bases[at] && others > snapshotsKept {
+			others--
+			old = append(old, at)
+		} else {
+			kept = append(kept, at)
+		}
+	}
+	l.mu.caches.saved = kept
 	l.mu.Unlock()
 	for _, at := range old {
 		if err := removeIfThere(l.dir.fs, filepath.Join(l.path, offsetName(at, producersSuffix))); err != nil {

@@ -109,7 +109,7 @@ func (l *Log) pinLocked(s *segment) (sys.File, error) {
 
 func (l *Log) unpinLocked(s *segment) {
 	s.pins--
-	if s.gone || (s != l.activeLocked() && l.dir.openFiles.Load() > openFilesSoftMax) {
+	if s.gone || (l.dir.openFiles.Load() > openFilesSoftMax && s != l.activeLocked()) {
 		l.closeFileLocked(s)
 	}
 }

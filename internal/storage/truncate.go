@@ -158,9 +158,7 @@ func (l *Log) applyCut(c *cut) []*segment {
 	l.mu.notified = min(l.mu.notified, l.storedLocked())
 	l.mu.needTrim = false
 	k := &l.mu.caches
-	if k.snapshotAt > c.end {
-		k.snapshot = nil
-	}
+	k.snapshots = slices.DeleteFunc(k.snapshots, func(s producerSnapshot) bool { return s.at > c.end })
 	k.epochs = true
 	l.dirtyLocked(s)
 	return doomed
