@@ -149,7 +149,7 @@ func createTopic(t *testing.T, address string) {
 func produce(t *testing.T, address string, h *history) func() {
 	t.Helper()
 	c, err := kgo.NewClient(kgo.SeedBrokers(address), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.StopProducerOnDataLossDetected(),
-		kgo.MaxBufferedRecords(200), kgo.RetryBackoffFn(func(int) time.Duration { return 20 * time.Millisecond }), kgo.ProducerBatchMaxBytes(16<<10))
+		kgo.MaxBufferedRecords(200), kgo.MetadataMinAge(50*time.Millisecond), kgo.RetryBackoffFn(func(int) time.Duration { return 20 * time.Millisecond }), kgo.ProducerBatchMaxBytes(16<<10))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -163,7 +163,15 @@ func errorClass(code int16) string {
 	case kerr.CorruptMessage.Code, kerr.InvalidRecord.Code, kerr.UnsupportedForMessageFormat.Code:
 		return "refused as malformed"
 	}
-	return kerr.ErrorForCode(code).Error()
+	return codeName(code)
+}
+
+// codeName is the protocol's name of a code, or "no error".
+func codeName(code int16) string {
+	if e := kerr.TypedErrorForCode(code); e != nil {
+		return e.Message
+	}
+	return "no error"
 }
 
 func fetchStep(offset int64, maxBytes int32) step {
@@ -206,7 +214,7 @@ func listStep(at int64) step {
 			return err.Error()
 		}
 		x := r.Topics[0].Partitions[0]
-		return fmt.Sprintf("%s offset %d time %d", kerr.TypedErrorForCode(x.ErrorCode).Error(), x.Offset, x.Timestamp)
+		return fmt.Sprintf("%s offset %d time %d", codeName(x.ErrorCode), x.Offset, x.Timestamp)
 	}}
 }
 
