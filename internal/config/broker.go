@@ -24,7 +24,6 @@ type Broker struct {
 	ConnectionsMax           int
 	MaxRequestPartitionLimit int // partitions in one DescribeTopicPartitions answer
 	ProducerIDExpiration     time.Duration
-	RetentionCheckInterval   time.Duration
 	GroupMinSessionTimeout   time.Duration
 	GroupMaxSessionTimeout   time.Duration
 	GroupInitialRebalance    time.Duration

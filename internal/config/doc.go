@@ -11,7 +11,7 @@
 //
 // Concurrency: values only. A Broker is immutable: With* methods return a changed copy.
 //
-// Files: setting.go (the row type and value checks), node.go and table_node.go (strandline.yaml), broker.go and
-// table_broker*.go (Kafka's broker names), topic.go and table_topic.go (topic configs), describe.go (DescribeConfigs entries),
-// nearest.go (suggestions), reference.go (the reference page), limits.go, errors.go.
+// Files: setting.go (the row type), value.go (checks and parsing), table.go (the index over all rows), table_topic.go, table_broker.go and
+// table_node.go (the rows), topic.go, broker.go and node.go (the structs), find.go (flat names and listeners), describe.go (DescribeConfigs
+// entries), nearest.go (suggestions), reference.go (the reference page), limits.go, errors.go.
 package config

@@ -78,8 +78,6 @@ type Topic struct {
 	DedupHeader string
 	// IndexInterval is the distance of two index entries, in bytes.
 	IndexInterval int64
-	// FileDeleteDelay is how long a removed segment file stays before it is unlinked.
-	FileDeleteDelay time.Duration
 }
 
 // ResolveTopic gives the configuration of a topic whose stored overrides are given. An error wraps ErrInvalid: a stored value that this

@@ -95,6 +95,10 @@ func regroup(t *rapid.T, w *world) *Image {
 // step decides on one random event and applies the decision.
 func (w *world) step(t *rapid.T) {
 	w.now = w.now.Add(time.Duration(rapid.IntRange(0, 20_000).Draw(t, "pause")) * time.Millisecond)
+	if rapid.IntRange(0, 4).Draw(t, "rejoin") == 0 {
+		w.rejoin(t)
+		return
+	}
 	ev := w.event(t)
 	was := EncodeImage(nil, w.image)
 	d := w.image.Decide(ev)
@@ -108,6 +112,27 @@ func (w *world) step(t *rapid.T) {
 	}
 	if !bytes.Equal(was, EncodeImage(nil, w.image)) {
 		t.Fatalf("Apply changed the old image: %T", ev)
+	}
+	w.image = next
+}
+
+// rejoin lets an unfenced replica of some partition catch up into the ISR, as its leader will ask for.
+func (w *world) rejoin(t *rapid.T) {
+	var rs []Record
+	for top := range w.image.Topics() {
+		for p, s := range top.Partitions {
+			n := rapid.SampledFrom(s.Replicas).Draw(t, "replica")
+			if s.Leader == kafka.NoNode || slices.Contains(s.ISR, n) || !w.image.canLead(n) {
+				continue
+			}
+			s.ISR, s.ELR, s.PartitionEpoch = more(s.ISR, n), less(s.ELR, n), s.PartitionEpoch+1
+			rs = append(rs, PartitionRecord{Topic: top.ID, Partition: int32(p), State: s})
+		}
+	}
+	w.entries = append(w.entries, rs)
+	next, err := w.image.Apply(uint64(len(w.entries)), rs)
+	if err != nil {
+		t.Fatal(err)
 	}
 	w.image = next
 }

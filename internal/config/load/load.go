@@ -8,7 +8,7 @@
 //
 // Concurrency: pure functions.
 //
-// Files: load.go (precedence and origin), yaml.go (the file), limits.go.
+// Files: load.go (precedence and origin), yaml.go (the file), limits.go, errors.go.
 package load
 
 import (

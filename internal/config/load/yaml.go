@@ -1,16 +1,12 @@
 package load
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
-
-// ErrSyntax means that a configuration file is not what can be read; the text names the line.
-var ErrSyntax = errors.New("configuration file")
 
 // ParseYAML reads a configuration file into flat keys: nested maps are joined by dots, a list of scalars becomes a comma-separated text, and
 // the elements of a list of maps are numbered ("listeners.0.name"). It knows no setting. Errors wrap ErrSyntax.
