@@ -33,7 +33,7 @@ import (
 // testBroker is one whole node without its composition root: real quorum, controller, partitions and server over an in-memory file
 // system, real sockets on loopback.
 type testBroker struct {
-	t       *testing.T
+	t       testing.TB
 	server  *Server
 	host    *replica.Host
 	spy     *spyReplicas
@@ -51,6 +51,7 @@ type testOptions struct {
 	dev      bool
 	broker   map[string]string // settings of the "kafka:" section
 	limits   Limits
+	disk     string // a real directory instead of the in-memory file system
 	listener func() net.Listener
 	listen   []Listener // further listeners; Net is filled in
 }
@@ -73,13 +74,16 @@ func (l *logBuffer) String() string {
 	return l.b.String()
 }
 
-func newTestBroker(t *testing.T, o testOptions) *testBroker {
+func newTestBroker(t testing.TB, o testOptions) *testBroker {
 	t.Helper()
 	wall := systest.NewWall(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
-	machine := systest.Machine(systest.NewFS(1), nil, wall)
+	machine, path := systest.Machine(systest.NewFS(1), nil, wall), "/data"
+	if o.disk != "" {
+		machine, path = sys.Real(), o.disk
+	}
 	b := &testBroker{t: t, wall: wall, log: &logBuffer{}, metrics: metrics.New(), served: make(chan error, 1)}
 	log := slog.New(slog.NewTextHandler(b.log, nil))
-	dir, err := storage.OpenDir(storage.DirOptions{Machine: machine, Path: "/data", Log: log, Metrics: b.metrics.Storage})
+	dir, err := storage.OpenDir(storage.DirOptions{Machine: machine, Path: path, Log: log, Metrics: b.metrics.Storage})
 	must(t, err)
 	b.quorum, err = quorum.Open(quorum.Config{Machine: machine, Dir: dir, Node: 1, Log: log})
 	must(t, err)
@@ -169,6 +173,7 @@ func (b *testBroker) register(run *runner, ctl *controller.Controller, m sys.Mac
 			}
 		}
 	})
+	run.forever(b.host.Run)
 	must(t, b.host.WaitApplied(ctx, uint64(reg.Epoch)))
 	_, version, err := ctl.Submit(ctx, metadata.BrokerReady{Node: 1, Epoch: reg.Epoch})
 	must(t, err)
@@ -177,9 +182,9 @@ func (b *testBroker) register(run *runner, ctl *controller.Controller, m sys.Mac
 }
 
 // runner ends goroutines at the end of a test, the last one first.
-type runner struct{ t *testing.T }
+type runner struct{ t testing.TB }
 
-func newRunner(t *testing.T) *runner { return &runner{t} }
+func newRunner(t testing.TB) *runner { return &runner{t} }
 
 func (r *runner) forever(f func(context.Context)) {
 	ctx, cancel := context.WithCancel(context.Background())
@@ -305,6 +310,17 @@ func (c *testClient) tryRead(req kmsg.Request, correlation int32) (kmsg.Response
 		c.t.Fatalf("answer to key %d version %d is not what its schema says:\n%x\n%x", req.Key(), req.GetVersion(), body, again)
 	}
 	return resp, nil
+}
+
+// discard reads the next answer into buf without looking at it.
+func (c *testClient) discard(buf []byte) {
+	c.t.Helper()
+	if _, err := io.ReadFull(c.conn, buf[:4]); err != nil {
+		c.t.Fatal(err)
+	}
+	if _, err := io.ReadFull(c.conn, buf[:binary.BigEndian.Uint32(buf)]); err != nil {
+		c.t.Fatal(err)
+	}
 }
 
 // ask sends one request and reads its answer.

@@ -1,0 +1,80 @@
+package server
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"strandline.dev/internal/kafka"
+	"strandline.dev/internal/wire"
+)
+
+// The benchmarks measure the server's own cost of a request over real sockets on loopback, one request at a time, with a topic whose
+// records count as stored when appended, so that no disk is in the numbers.
+func benchBroker(b *testing.B, size int) (*testBroker, *testClient, kafka.TopicID) {
+	b.Helper()
+	tb := newTestBroker(b, testOptions{dev: true, disk: b.TempDir()})
+	c := tb.dial()
+	id := c.create("bench", 1, "strandline.flush", "replicated")
+	for policyHolds := false; !policyHolds; { // it takes a moment until the directory says that the log counts what is appended
+		c.publish(newProduce("bench", 0, tb.newBatch(strings.Repeat("b", size))))
+		st := tb.status("bench", 0)
+		policyHolds = st.Stored == st.End
+	}
+	b.ReportAllocs()
+	return tb, c, id
+}
+
+func benchRoundTrips(b *testing.B, c *testClient, req kmsg.Request) {
+	b.Helper()
+	frame := c.frame(req, 0)
+	buf := make([]byte, 4<<20)
+	b.SetBytes(int64(len(frame)))
+	for b.Loop() {
+		c.write(frame)
+		c.discard(buf)
+	}
+}
+
+func BenchmarkRoundTrip(b *testing.B) {
+	for _, one := range []struct {
+		name string
+		key  int16
+		size int
+	}{
+		{"ApiVersions", wire.KeyApiVersions, 10}, {"Metadata", wire.KeyMetadata, 10},
+		{"Produce1KiB", wire.KeyProduce, 1 << 10}, {"Produce64KiB", wire.KeyProduce, 64 << 10},
+		{"Fetch1KiB", wire.KeyFetch, 1 << 10}, {"Fetch64KiB", wire.KeyFetch, 64 << 10},
+	} {
+		b.Run(one.name, func(b *testing.B) {
+			tb, c, id := benchBroker(b, one.size)
+			req := request(one.key, "bench", id, tb.newBatch(strings.Repeat("b", one.size)))
+			benchRoundTrips(b, c, req)
+		})
+	}
+}
+
+// BenchmarkDo measures the dispatcher alone, without sockets or encoding.
+func BenchmarkDo(b *testing.B) {
+	for _, key := range []int16{wire.KeyApiVersions, wire.KeyMetadata, wire.KeyProduce, wire.KeyFetch, wire.KeyListOffsets} {
+		a, _ := wire.Lookup(key)
+		b.Run(a.Name, func(b *testing.B) {
+			tb, _, id := benchBroker(b, 1<<10)
+			req := request(key, "bench", id, tb.newBatch(strings.Repeat("b", 1<<10)))
+			req.SetVersion(a.Max)
+			call := Call{Principal: kafka.Anonymous, Request: req, Listener: "plain", Received: time.Now()}
+			for b.Loop() {
+				r, err := Await(context.Background(), tb.server.Do(context.Background(), &call))
+				if err != nil {
+					b.Fatal(err)
+				}
+				if r.Release != nil {
+					r.Release()
+				}
+			}
+		})
+	}
+}
