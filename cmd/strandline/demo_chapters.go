@@ -39,6 +39,9 @@ func (st *story) createTopic(ctx context.Context) error {
 		return fmt.Errorf("describe %s: %s", demoTopic, reason(err))
 	}
 	r, err := resources.On(demoTopic, nil)
+	if err == nil {
+		err = r.Err
+	}
 	if err != nil {
 		return fmt.Errorf("describe %s: %s", demoTopic, reason(err))
 	}

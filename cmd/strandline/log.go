@@ -172,8 +172,12 @@ func (p printer) printBatch(d dumpedBatch) error {
 	if d.ProducerID >= 0 {
 		producer = fmt.Sprintf("%d/%d", d.ProducerID, d.ProducerEpoch)
 	}
+	newest := "-" // a batch that carries no time
+	if d.MaxTimestamp >= 0 {
+		newest = time.UnixMilli(d.MaxTimestamp).UTC().Format("2006-01-02T15:04:05.000Z")
+	}
 	_, err := fmt.Fprintf(p.w, dumpColumns, fmt.Sprint(d.BaseOffset), fmt.Sprint(d.EndOffset), fmt.Sprint(d.Count), fmt.Sprint(d.Bytes),
-		fmt.Sprint(d.LeaderEpoch), d.Compression, time.UnixMilli(d.MaxTimestamp).UTC().Format("2006-01-02T15:04:05.000Z"), producer,
+		fmt.Sprint(d.LeaderEpoch), d.Compression, newest, producer,
 		fmt.Sprint(d.BaseSequence), d.Checksum)
 	return err
 }

@@ -72,9 +72,12 @@ func (s *session) topicConfigs(ctx context.Context, topic string) ([]kadm.Config
 	if err != nil {
 		return nil, err
 	}
-	r, err := resources.On(topic, nil)
+	r, err := resources.On(topic, nil) // err: the broker did not answer for this topic
+	if err == nil {
+		err = answered(r.Err, r.ErrMessage)
+	}
 	if err != nil {
-		return nil, answered(err, r.ErrMessage)
+		return nil, err
 	}
 	slices.SortFunc(r.Configs, func(x, y kadm.Config) int { return cmp.Compare(x.Key, y.Key) })
 	return r.Configs, nil
@@ -100,8 +103,11 @@ func (s *session) alterTopic(ctx context.Context, topic string, ops []kadm.Alter
 	if err != nil {
 		return err
 	}
-	r, err := responses.On(topic, nil)
-	return answered(err, r.ErrMessage)
+	r, err := responses.On(topic, nil) // err: the broker did not answer for this topic
+	if err != nil {
+		return err
+	}
+	return answered(r.Err, r.ErrMessage)
 }
 
 // configDifference lists what would change; a value that is set already is no difference.
