@@ -6,8 +6,6 @@ import (
 
 	"go.etcd.io/raft/v3/raftpb"
 	"google.golang.org/protobuf/proto"
-
-	"strandline.dev/internal/metadata"
 )
 
 // snapshotting is when the next snapshot is due.
@@ -47,17 +45,8 @@ func (l *loop) apply(ctx context.Context, entries []*raftpb.Entry) error {
 	return nil
 }
 
-// applyRecords applies one entry's records. An entry without records raises the version too: an Image's version is how far
-// its node has come.
 func (l *loop) applyRecords(index uint64, data []byte) error {
-	var rs []metadata.Record
-	if len(data) > 0 {
-		var err error
-		if rs, err = metadata.DecodeRecords(data); err != nil {
-			return err
-		}
-	}
-	image, err := l.image.Apply(index, rs)
+	image, err := applyEntry(l.image, index, data)
 	if err != nil {
 		return err
 	}
@@ -119,4 +108,18 @@ func (l *loop) snapshotDone(done snapshotDone) {
 	if done.durable && l.log.snapshot.compare(done.id) < 0 {
 		l.log.snapshot, l.log.conf = done.id, done.conf
 	}
+}
+
+// lastSnapshot leaves a snapshot of everything applied: the next start replays nothing, and damage to the log while the node
+// is down costs nothing. Both goroutines have ended.
+func (l *loop) lastSnapshot() error {
+	for _, done := range l.disk.out.take() {
+		if done.err != nil {
+			return done.err
+		}
+	}
+	if kept := l.disk.snapshots.kept; len(kept) > 0 && kept[len(kept)-1].Index >= l.image.Version() {
+		return nil
+	}
+	return l.disk.writeSnapshot(context.Background(), job{snapshot: l.takeSnapshot()})
 }

@@ -25,8 +25,8 @@
 // publishes; the append goroutine owns vote, snapshot files and all writes to the log. They talk by two mailboxes. Image,
 // Leadership and LogEnd are lock-free and may be called from anywhere.
 //
-// Files: quorum.go (what others call), recover.go (what a start finds), forming.go (whose directory this is; a first start),
-// voters.go (raft ids), loop.go (the loop), apply.go (committed entries), append.go (the append goroutine), raftlog.go
-// (raft.Storage over storage.Log), entry.go, vote.go, snapshot.go (formats), keep.go (which snapshots stay), cell.go and
-// mailbox.go (how goroutines meet), logger.go (raft's log lines).
+// Files: quorum.go (what others call), recover.go (what a start finds), repair.go (a damaged log), forming.go (whose directory
+// this is; a first start), voters.go (raft ids), loop.go (the loop), apply.go (committed entries), append.go (the append
+// goroutine), raftlog.go (raft.Storage over storage.Log), entry.go, vote.go, snapshot.go (formats), keep.go (which snapshots
+// stay), cell.go and mailbox.go (how goroutines meet), logger.go (raft's log lines).
 package quorum

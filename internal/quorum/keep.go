@@ -17,7 +17,7 @@ type snapshots struct {
 	log *slog.Logger
 	// kept are the snapshots that were readable when they were last looked at, oldest first.
 	kept []snapshotID
-	// damaged are files with a snapshot's name that could not be read. They go when a newer snapshot is durable.
+	// damaged are files with a snapshot's name that are of no use. They go when a newer snapshot is durable.
 	damaged []snapshotID
 }
 
@@ -127,4 +127,13 @@ func (s *snapshots) prune() {
 			s.log.Warn("an old metadata snapshot cannot be removed; the next snapshot does not try again", "file", name, "err", err)
 		}
 	}
+}
+
+// forgetBefore removes the snapshots before id, which must be durable.
+func (s *snapshots) forgetBefore(id snapshotID) {
+	for len(s.kept) > 0 && s.kept[0].compare(id) < 0 {
+		s.damaged = append(s.damaged, s.kept[0])
+		s.kept = s.kept[1:]
+	}
+	s.prune()
 }

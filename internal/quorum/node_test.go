@@ -156,6 +156,9 @@ type model struct {
 	proposed map[uint64][]metadata.Record
 	acked    uint64 // every proposed entry up to here was seen committed
 	count    int64
+	node     *testNode // that runs now
+	// limit, when set, is the log's end at the moment of a fault: nothing from there on may be confirmed.
+	limit uint64
 }
 
 func newModel() *model { return &model{proposed: map[uint64][]metadata.Record{}} }
@@ -199,6 +202,9 @@ func (m *model) commit(n *testNode) bool {
 		return false
 	}
 	m.acked = max(m.acked, index)
+	if m.limit > 0 && index >= m.limit {
+		n.t.Errorf("entry %d was confirmed after a fault at %d", index, m.limit)
+	}
 	return true
 }
 

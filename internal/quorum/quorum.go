@@ -101,6 +101,9 @@ func (q *Quorum) Run(ctx context.Context) error {
 	err = l.run(ctx)
 	stop()
 	<-done
+	if err == nil {
+		err = l.lastSnapshot()
+	}
 	q.leadership.store(Leadership{Term: q.Leadership().Term, Leader: kafka.NoNode})
 	if err != nil {
 		q.log.Error("the metadata quorum has stopped on this node", "err", err)

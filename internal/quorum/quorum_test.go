@@ -71,19 +71,15 @@ func TestADirectoryThatIsNotInTheTableOfVotersIsRefused(t *testing.T) {
 		n := startTestNode(t, fs, testOptions{})
 		n.lead()
 		_ = n.close()
-		other := testSnapshot(t)
-		other.snapshotID = snapshotID{}
-		other.Image = formedImage(t)
 		s := &snapshots{fs: fs, dir: n.dir.MetadataDir()}
-		if err := s.write(other); err != nil {
+		if err := s.write(foreignSnapshot(t, "another-cluster")); err != nil {
 			t.Fatal(err)
 		}
 		_, err := openTestNode(t, fs, testOptions{})
 		if !errors.Is(err, ErrIdentity) {
 			t.Fatalf("metadata of another cluster: %v", err)
 		}
-		other.Image = sameCluster(t, n.q.Image().ClusterID())
-		if err := s.write(other); err != nil {
+		if err := s.write(foreignSnapshot(t, n.q.Image().ClusterID())); err != nil {
 			t.Fatal(err)
 		}
 		_, err = openTestNode(t, fs, testOptions{})
@@ -93,13 +89,14 @@ func TestADirectoryThatIsNotInTheTableOfVotersIsRefused(t *testing.T) {
 	})
 }
 
-func sameCluster(t *testing.T, id string) *metadata.Image {
+// foreignSnapshot is newer than what the test's node has, and its only voter is another directory.
+func foreignSnapshot(t *testing.T, cluster string) snapshot {
 	t.Helper()
-	image, err := metadata.Empty().Apply(0, []metadata.Record{metadata.ClusterRecord{ClusterID: id, Voters: []metadata.Voter{testVoter()}}})
+	image, err := metadata.Empty().Apply(1000, []metadata.Record{metadata.ClusterRecord{ClusterID: cluster, Voters: []metadata.Voter{testVoter()}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return image
+	return snapshot{snapshotID: snapshotID{Index: 1000, Term: 1}, Conf: testSnapshot(t).Conf, Image: image}
 }
 
 func TestProposalsOfAnotherTermOrIndexAreRefused(t *testing.T) {

@@ -69,6 +69,11 @@ func recoverDirectory(c Config) (r *recovered, err error) {
 	if err := r.checkIdentity(c); err != nil {
 		return nil, err
 	}
+	if d := r.log.Recovered().Damaged; d != nil {
+		if err := r.repair(d); err != nil {
+			return nil, err
+		}
+	}
 	if err := r.checkLog(); err != nil {
 		return nil, err
 	}
@@ -81,9 +86,6 @@ func recoverDirectory(c Config) (r *recovered, err error) {
 // checkLog refuses a log that does not continue the snapshot, or that a vote is missing for. Raft takes everything in the
 // log for durable, so the recovered tail is synced before raft sees it.
 func (r *recovered) checkLog() error {
-	if d := r.log.Recovered().Damaged; d != nil {
-		return d
-	}
 	next := kafka.Offset(r.snapshot.Index + 1)
 	if r.log.Start() > next {
 		return &CorruptError{File: r.dir, Why: fmt.Sprintf("the log begins at %d, but the newest readable snapshot ends with %d%s", r.log.Start(), next-1, r.damagedNames())}
