@@ -1,6 +1,10 @@
 package metadata
 
-import "strandline.dev/internal/config"
+import (
+	"time"
+
+	"strandline.dev/internal/config"
+)
 
 // Limits of what a client can make the metadata hold (I14, R6). Each refusal names the limit.
 const (
@@ -21,5 +25,5 @@ const (
 	textLenMax = 1024
 	// holderSilence is how long the holder of a node id must not have been heard before a node with another directory, or with a start number that
 	// is not higher, may take the id over: longer than any pause of a process that is still there (architecture section 7, Forming).
-	holderSilence = 10_000_000_000 // ns: 10 s
+	holderSilence = 10 * time.Second
 )

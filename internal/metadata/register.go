@@ -73,7 +73,7 @@ func (d *decider) mayTake(old *Broker, ev RegisterBroker) Outcome {
 		why = fmt.Sprintf("its start number %d is not above %d: a restored or copied disk, or a second process", ev.StartNumber, old.StartNumber)
 	}
 	return refused(kafka.DuplicateBrokerRegistration, "node %v is registered and was heard %v ago (%s); it is replaced after %v of silence",
-		ev.Node, ev.HolderSilent.Round(time.Millisecond), why, time.Duration(holderSilence))
+		ev.Node, ev.HolderSilent.Round(time.Millisecond), why, holderSilence)
 }
 
 // sameProcess says that a process registers again, because an answer was lost or its session has ended.
