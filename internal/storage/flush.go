@@ -41,7 +41,6 @@ func (l *Log) beginFlush() *flushJob {
 }
 
 func (l *Log) collectLocked() (*flushJob, error) {
-	l.mu.queued = false
 	if l.mu.closed || !l.flushableLocked() {
 		return nil, nil
 	}

@@ -149,11 +149,20 @@ func (s *Syncer) round() bool {
 	return len(dirty)+len(notices) > 0
 }
 
+// dequeued notes that the log's entry in the queue has been taken. Only the syncer calls it: if a direct Sync did, the next append
+// would put the log into the queue a second time, and a round would wait for a log that it holds itself.
+func (l *Log) dequeued() {
+	l.mu.Lock()
+	l.mu.queued = false
+	l.mu.Unlock()
+}
+
 func (s *Syncer) flush(logs []*Log) {
 	jobs := make([]*flushJob, 0, len(logs))
 	files := make([]sys.File, 0, len(logs))
 	var newDir *flushJob
 	for _, l := range logs {
+		l.dequeued()
 		if j := l.beginFlush(); j != nil {
 			jobs, files = append(jobs, j), append(files, j.files...)
 			if j.newDir {
