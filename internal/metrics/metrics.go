@@ -57,6 +57,8 @@ type Broker struct {
 	ProduceAck prometheus.Observer
 	// LeaderChanges counts the leaderships this node has taken up.
 	LeaderChanges prometheus.Counter
+	// PossibleLoss counts partitions that came back although the operating system was restarted under unsynced records (I4).
+	PossibleLoss prometheus.Counter
 	// TruncatedBelowHW counts truncations below the high watermark; it must stay 0 (I5).
 	TruncatedBelowHW prometheus.Counter
 	// AdminChanges counts committed administrative changes.
@@ -95,6 +97,7 @@ func newBroker(p *prometheus.Registry) *Broker {
 	b := &Broker{
 		ProduceAck:         histogram(p, "strandline_produce_ack_seconds", "Time from the receipt of a publish to its acknowledgement."),
 		LeaderChanges:      counter(p, "strandline_leader_changes_total", "Leaderships taken up by this node."),
+		PossibleLoss:       counter(p, "strandline_possible_loss_total", "Partitions that came back after the operating system was restarted under unsynced records."),
 		TruncatedBelowHW:   counter(p, "strandline_log_truncated_below_hw_total", "Truncations below the high watermark; must stay 0."),
 		AdminChanges:       counter(p, "strandline_admin_changes_total", "Committed administrative changes."),
 		ProduceBytes:       counter(p, "strandline_produce_bytes_total", "Record bytes accepted from clients."),

@@ -117,7 +117,7 @@ func (n *Node) openQuorum(ctx context.Context) error {
 func (n *Node) openHost(context.Context) error {
 	h, err := replica.NewHost(replica.Config{
 		Dir: n.dir, Node: n.o.Config.Node.ID, Machine: n.o.Machine, Log: n.log, Metrics: n.metrics.Broker,
-		TopicConfig: n.topicConfig, Purged: n.replicaPurged,
+		TopicConfig: n.topicConfig, Purged: n.replicaPurged, ProducerExpiry: n.o.Config.Kafka.ProducerIDExpiration,
 	})
 	if err != nil {
 		return err

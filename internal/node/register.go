@@ -46,6 +46,7 @@ func (n *Node) register(ctx context.Context) error {
 		return fmt.Errorf("refused: %s", r.Message)
 	}
 	for _, tp := range r.PossibleLoss {
+		n.metrics.Broker.PossibleLoss.Inc()
 		n.log.Warn("the operating system was restarted under unsynced records; some acknowledged records may be lost", "partition", tp)
 	}
 	for _, p := range r.Offline {
