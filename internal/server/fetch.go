@@ -53,7 +53,7 @@ func (s *Server) handleFetch(_ context.Context, call *Call) Reply {
 		w = &fetchWork{}
 	}
 	w.server, w.call, w.req = s, call, req
-	w.memory = lease{b: s.budget}
+	w.memory = lease{b: s.answers}
 	if code := w.open(); code != kafka.None {
 		r := w.refused(code)
 		w.release()
@@ -68,11 +68,12 @@ func (s *Server) handleFetch(_ context.Context, call *Call) Reply {
 
 // limits brings the request's numbers within ours (K38).
 func (w *fetchWork) limits() {
-	w.wanted = int64(max(1, min(int(w.req.MaxBytes), w.server.broker().FetchMaxBytes)))
+	s := w.server
+	w.wanted = max(1, min(int64(w.req.MaxBytes), int64(s.broker().FetchMaxBytes), s.answers.limit/fetchShare))
 	w.minBytes = int(min(max(0, int64(w.req.MinBytes)), w.wanted))
 	w.options = replica.FetchOptions{ReadCommitted: w.req.IsolationLevel == isolationReadCommitted}
 	wait := min(time.Duration(w.req.MaxWaitMillis)*time.Millisecond, fetchWaitMax)
-	w.deadline = w.call.Received.Add(wait)
+	w.deadline = time.Now().Add(wait) // from the start of the work, not from the receipt: it may have waited for its turn
 }
 
 // open judges the request and fills parts: from the request, or from the session that it continues.

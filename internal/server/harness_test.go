@@ -96,12 +96,12 @@ func newTestBroker(t testing.TB, o testOptions) *testBroker {
 	brokerConfig := func() config.Broker {
 		img := b.quorum.Image()
 		c, err := bc.WithDynamic(img.BrokerConfigs(kafka.NoNode), img.BrokerConfigs(1))
-		must(t, err)
+		orPanic(err)
 		return c
 	}
 	topicConfig := func(tp *metadata.Topic) config.Topic {
 		c, err := config.ResolveTopic(tp.Configs, brokerConfig(), o.dev)
-		must(t, err)
+		orPanic(err)
 		return c
 	}
 	b.host, err = replica.NewHost(replica.Config{
@@ -197,6 +197,13 @@ func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// orPanic is must for goroutines that are not the test's.
+func orPanic(err error) {
+	if err != nil {
+		panic(err)
 	}
 }
 

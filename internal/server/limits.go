@@ -1,12 +1,18 @@
 package server
 
-import "time"
+import (
+	"time"
+
+	"strandline.dev/internal/config"
+)
 
 // Limits are the bounds of the Kafka door (I14). The zero value of a field means its default.
 type Limits struct {
-	// Memory is how many bytes the requests and responses in flight of all connections may hold; readers stop taking frames above it.
+	// Memory is how many bytes the requests and responses in flight of all connections may hold, half for each. Readers take no more
+	// frames above their half; answers get smaller. The default is the setting queued.max.request.bytes.
 	Memory int64
-	// Connections is the largest number of open connections on all listeners; more are closed at once.
+	// Connections is the largest number of open connections on all listeners; more are closed at once. The default is the setting
+	// max.connections.
 	Connections int
 	// Drain is how long a graceful stop waits for parked requests.
 	Drain time.Duration
@@ -17,10 +23,6 @@ type Limits struct {
 }
 
 const (
-	// memoryDefault holds two of the largest requests (100 MiB) and leaves a 1 GiB machine room for the page cache.
-	memoryDefault = 256 << 20
-	// connectionsDefault is about 30 KiB of stacks and buffers each: 300 MiB when all are open.
-	connectionsDefault = 10_000
 	// drainDefault is above the acknowledgement time of a slow disk and below the 10 s that supervisors give after SIGTERM.
 	drainDefault = 5 * time.Second
 	// writeStallDefault and frameStallDefault pass over a lost packet's longest retransmission back-off of a living peer.
@@ -60,6 +62,8 @@ const (
 	describePageDefault = 2000
 	describePageMax     = 2000
 
+	// fetchShare is the part of the response memory that one answer may take: a consumer that catches up must leave room for others.
+	fetchShare = 8
 	// fetchFloor is what a fetch may read however full the memory budget is: without it consumers could not drain the node.
 	fetchFloor = 64 << 10
 
@@ -88,17 +92,18 @@ const (
 	loggedTextMax = 100
 )
 
-func (l Limits) withDefaults() Limits {
+// withDefaults fills in what is zero: from the broker's settings, or from the constants above.
+func (l Limits) withDefaults(b config.Broker) Limits {
+	if l.Memory <= 0 {
+		l.Memory = b.QueuedMaxRequestBytes
+	}
+	if l.Connections <= 0 {
+		l.Connections = b.ConnectionsMax
+	}
 	def := func(d *time.Duration, v time.Duration) {
 		if *d <= 0 {
 			*d = v
 		}
-	}
-	if l.Memory <= 0 {
-		l.Memory = memoryDefault
-	}
-	if l.Connections <= 0 {
-		l.Connections = connectionsDefault
 	}
 	def(&l.Drain, drainDefault)
 	def(&l.WriteStall, writeStallDefault)

@@ -105,7 +105,7 @@ func TestC116_LongPollHoldsUpItsConnectionOnly(t *testing.T) {
 		gone.conn.Close()
 	}
 	eventually(t, "the parked fetches of gone peers are dropped", func() bool { return runtime.NumGoroutine() <= before })
-	if used := b.server.budget.Used(); used != 0 {
+	if used := b.server.budget.Used() + b.server.answers.Used(); used != 0 {
 		t.Errorf("%d bytes of the memory budget are still held", used)
 	}
 }
@@ -152,7 +152,7 @@ func TestK59_PipelineThenCloseFreesEverything(t *testing.T) {
 		c.conn.Close()
 	}
 	eventually(t, "goroutines end", func() bool { return runtime.NumGoroutine() <= before })
-	eventually(t, "the memory budget is free", func() bool { return b.server.budget.Used() == 0 })
+	eventually(t, "the memory budget is free", func() bool { return b.server.budget.Used()+b.server.answers.Used() == 0 })
 }
 
 // K60: a peer that never reads its answers is closed by the write deadline.
@@ -170,7 +170,7 @@ func TestK60_PeerThatNeverReadsIsClosed(t *testing.T) {
 		}
 	}
 	eventually(t, "the log names the slow reader", func() bool { return strings.Contains(b.log.String(), "reason=slow_reader") })
-	eventually(t, "the memory budget is free", func() bool { return b.server.budget.Used() == 0 })
+	eventually(t, "the memory budget is free", func() bool { return b.server.budget.Used()+b.server.answers.Used() == 0 })
 }
 
 // A graceful stop answers what is parked and then closes.

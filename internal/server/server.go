@@ -64,7 +64,8 @@ type Config struct {
 type Server struct {
 	cfg      Config
 	limits   Limits
-	budget   *budget
+	budget   *budget // of request bytes
+	answers  *budget // of response bytes: apart, so that slow readers cannot stop publishes
 	peers    *peerLog
 	sessions *sessionCache
 	ids      *producerIDs
@@ -77,8 +78,8 @@ type Server struct {
 
 // New builds a Server; it starts nothing.
 func New(c Config) *Server {
-	s := &Server{cfg: c, limits: c.Limits.withDefaults()}
-	s.budget = newBudget(s.limits.Memory)
+	s := &Server{cfg: c, limits: c.Limits.withDefaults(c.Broker())}
+	s.budget, s.answers = newBudget(s.limits.Memory/2), newBudget(s.limits.Memory/2)
 	s.peers = &peerLog{log: c.Log, metrics: c.Metrics, lines: map[reason]*lineCount{}}
 	s.sessions = newSessionCache()
 	s.ids = &producerIDs{}

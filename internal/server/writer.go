@@ -21,7 +21,7 @@ type writer struct {
 
 // loop answers until the connection ends, then drops what is left.
 func (w *writer) loop() {
-	w.held = lease{b: w.c.server.budget}
+	w.held = lease{b: w.c.server.answers}
 	for w.step() {
 	}
 	if w.timer != nil {
