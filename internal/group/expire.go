@@ -1,0 +1,84 @@
+package group
+
+import (
+	"fmt"
+	"time"
+)
+
+// watchExpiry arms the timer of a group that has no members. The first look decides when the next one is.
+func (x *step) watchExpiry(g *group) {
+	if len(g.offsets) == 0 && g.owed == 0 {
+		x.arm(&g.expiry, emptyGroupKept)
+		return
+	}
+	x.arm(&g.expiry, expiryCheckMax)
+}
+
+// expire removes the offsets of a group without members that have reached their retention, and the group when nothing is left of it.
+// Groups with members keep all they have (C052): what a group reads is unsettled while it rebalances.
+func (x *step) expire(g *group) {
+	x.touched = append(x.touched, g)
+	c := &g.classic
+	if c.phase != empty {
+		return // armed again when it becomes empty
+	}
+	if len(c.pending) > 0 || !x.isSteady() {
+		x.arm(&g.expiry, expiryCheckMin)
+		return
+	}
+	kept, wait := 0, expiryCheckMax
+	for p, o := range g.sortedOffsets() {
+		x.looked++
+		left := x.timeLeft(g, o)
+		if left > 0 {
+			kept++
+			wait = min(wait, max(left, expiryCheckMin))
+			continue
+		}
+		if len(x.out.Records) >= recordsMax {
+			kept++
+			wait = 0
+			break
+		}
+		x.record(g, offsetTombstone(g.id, p))
+		x.note(g, Note{Kind: OffsetExpired, Topic: p.topic, Partition: p.partition, Why: fmt.Sprintf("offset %d reached its retention", o.offset)})
+	}
+	if kept > 0 {
+		x.arm(&g.expiry, wait)
+		return
+	}
+	x.removeGroup(g, "no members and no offsets")
+}
+
+// timeLeft is how long an offset of a group without members still lives; 0 or less when it is over. The time counts from the later of
+// the group's last member and the commit. It is at least RetentionFloor, and at least as long as the topic keeps its records.
+func (x *step) timeLeft(g *group, o committed) time.Duration {
+	retention := x.cfg.OffsetRetention
+	if x.kept != nil {
+		records := x.kept(o.topic)
+		if records < 0 {
+			return expiryCheckMax
+		}
+		retention = max(retention, records)
+	}
+	sinceMs := o.atMs
+	if g.stored != nil {
+		sinceMs = max(sinceMs, g.stored.sinceMs)
+	}
+	return retention - x.age(sinceMs)
+}
+
+// age is the time since a stamp by whichever clock says less: the wall clock, or the wall clock of when the shard was loaded plus the
+// monotonic time since. So a step of the wall clock never makes anything old (C049).
+func (x *step) age(ms int64) time.Duration {
+	stamp := time.UnixMilli(ms)
+	steady := x.loadedAt.Wall.Add(x.now.Mono.Sub(x.loadedAt.Mono))
+	return min(x.now.Wall.Sub(stamp), steady.Sub(stamp))
+}
+
+// isSteady says whether the wall clock has kept pace with the monotonic one since the shard was loaded. While it has not, stamps of this
+// reign cannot be compared with it.
+func (x *step) isSteady() bool {
+	step := x.now.Wall.Sub(x.loadedAt.Wall) - x.now.Mono.Sub(x.loadedAt.Mono)
+	return step.Abs() <= steadyMax
+}
