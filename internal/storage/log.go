@@ -225,14 +225,21 @@ func (l *Log) point() point {
 }
 
 func (l *Log) pointLocked() point {
-	first := l.mu.segments[0]
-	d := l.mu.durable
+	// Segments wholly below the start may be there or not at the next start.
+	segments := l.mu.segments
+	for len(segments) > 1 && segments[1].base <= l.mu.start {
+		segments = segments[1:]
+	}
+	first, d := segments[0], l.mu.durable
+	if d.segment < first.base {
+		d = durableEnd{end: first.base, segment: first.base, times: noTimes}
+	}
 	p := point{
 		damaged: l.refusalLocked() != nil,
 		start:   l.mu.start, hw: max(min(l.mu.hw, l.mu.end), l.mu.start), end: d.end, segment: d.segment, pos: d.pos, firstBase: first.base,
 		firstAppendMs: d.times.firstAppendMs, lastAppendMs: d.times.lastAppendMs,
 	}
-	for _, s := range l.mu.segments {
+	for _, s := range segments {
 		if s.base < d.segment {
 			p.before += s.size
 		}

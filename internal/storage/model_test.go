@@ -469,13 +469,15 @@ func (m *model) crashNow(mode systest.CrashMode, when string) {
 	if d, err := tryTestDir(second); err == nil {
 		d.OpenLog(testTP, m.opts)
 	}
-	m.reopenAndCheck(second.Crash(systest.LoseAll), what+", crashed in recovery", outcomes, damageAllowed)
-	m.reopenAndCheck(image, what, outcomes, damageAllowed)
-	again := image.Crash(systest.LoseAll)
-	m.reopenAndCheck(again, what+", second recovery", outcomes, damageAllowed)
+	interrupted := m.reopenAndCheck(second.Crash(systest.LoseAll), what+", crashed in recovery", outcomes, damageAllowed)
+	first := m.reopenAndCheck(image, what, outcomes, damageAllowed)
+	again := m.reopenAndCheck(image.Crash(systest.LoseAll), what+", second recovery", outcomes, damageAllowed)
+	if again != first || (mode != systest.KillProcess && interrupted != first) {
+		m.fatal("%s: recovered to %s, then to %s, and after a crash in recovery to %s", what, first, again, interrupted)
+	}
 }
 
-func (m *model) reopenAndCheck(fsys *systest.FS, when string, outcomes []outcome, damageAllowed bool) {
+func (m *model) reopenAndCheck(fsys *systest.FS, when string, outcomes []outcome, damageAllowed bool) string {
 	m.t.Helper()
 	d, err := tryTestDir(fsys)
 	if err != nil {
@@ -492,6 +494,7 @@ func (m *model) reopenAndCheck(fsys *systest.FS, when string, outcomes []outcome
 	if got := l.StoredEnd(); l.Damaged() == nil && got != l.End() {
 		m.fatal("%s: stored end %d after the sync that follows recovery, want %d", when, got, l.End())
 	}
+	return fmt.Sprintf("[%d, %d) damaged %t", l.Start(), l.End(), l.Damaged() != nil)
 }
 
 // TestModel: the log behaves like a slice under random operations and clean restarts.

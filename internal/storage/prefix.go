@@ -31,8 +31,6 @@ func (l *Log) advanceIO(start kafka.Offset) error {
 	if start > l.mu.start {
 		l.mu.start = start
 		l.mu.hw = max(l.mu.hw, start)
-		l.mu.epochs = l.mu.epochs.advance(start)
-		l.mu.caches.epochs = true
 	}
 	doomed := l.belowStartLocked()
 	unsaved := l.mu.startSaved < l.mu.start
@@ -53,6 +51,10 @@ func (l *Log) advanceIO(start kafka.Offset) error {
 		if err := l.dir.save(); err != nil {
 			return diskError(err)
 		}
+		l.mu.Lock()
+		// Not before the save: the epochs file could be written in between, and after a crash the old start would miss its epochs.
+		l.mu.epochs, l.mu.caches.epochs = l.mu.epochs.advance(l.mu.start), true
+		l.mu.Unlock()
 	}
 	return l.unlinkIO(doomed)
 }

@@ -22,6 +22,7 @@ type recovery struct {
 	p     point
 	known bool
 
+	below    []*segment // wholly below the start
 	segments []*segment // that count
 	at       kafka.Offset
 	cutAt    int64 // size of the last segment that counts, when torn
@@ -37,9 +38,7 @@ func newRecovery(l *Log, ls *listing, p point, known bool) *recovery {
 
 // run finds the log's extent.
 func (r *recovery) run(marker *CorruptError) error {
-	if err := r.dropBelowStart(); err != nil {
-		return err
-	}
+	r.splitBelowStart()
 	r.segments, r.scanned = r.ls.segments, len(r.ls.segments)
 	r.at = r.segments[0].base
 	if err := r.checkTrusted(); err != nil {
@@ -58,15 +57,14 @@ func (r *recovery) run(marker *CorruptError) error {
 	return nil
 }
 
-// dropBelowStart removes segments that the log start had passed when the process ended: the start is on disk before they go.
-func (r *recovery) dropBelowStart() error {
+// splitBelowStart sets aside the segments that the log start had passed when the process ended. They are removed at the end of
+// recovery: the producer state of their batches may not be in a snapshot yet (C048).
+func (r *recovery) splitBelowStart() {
 	for r.known && len(r.ls.segments) > 1 && r.ls.segments[1].base <= r.p.start {
-		if err := removeFiles(r.l.dir.fs, r.ls.segments[0]); err != nil {
-			return err
-		}
-		r.ls.segments = r.ls.segments[1:]
+		s := r.ls.segments[0]
+		s.end, s.sealed = r.ls.segments[1].base, true
+		r.below, r.ls.segments = append(r.below, s), r.ls.segments[1:]
 	}
-	return nil
 }
 
 // checkTrusted compares what the sync-point entry says about the segments below it with their sizes: a segment that is missing
@@ -83,8 +81,8 @@ func (r *recovery) checkTrusted() error {
 		}
 		found = found || s.base == r.p.segment
 	}
-	if r.p.end == r.p.start && !found && r.segments[0].base >= r.p.end {
-		return nil // nothing was promised
+	if r.p.end <= r.p.start {
+		return nil // nothing that may still be read was promised
 	}
 	if found && before == r.p.before && r.segments[0].base == r.p.firstBase {
 		return nil

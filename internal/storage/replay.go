@@ -24,6 +24,15 @@ func (r *recovery) finish() error {
 	if err := r.caches(); err != nil {
 		return err
 	}
+	if err := r.open(truncated); err != nil {
+		return err
+	}
+	return r.dropBelow()
+}
+
+// open reports what was found and makes the log ready for appends.
+func (r *recovery) open(truncated int64) error {
+	l := r.l
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	policy := r.policy()
@@ -44,6 +53,19 @@ func (r *recovery) finish() error {
 		l.wantFlushLocked()
 	}
 	return nil
+}
+
+// dropBelow removes the segments below the start, once a producer snapshot covers them.
+func (r *recovery) dropBelow() error {
+	l := r.l
+	if len(r.below) == 0 || l.Damaged() != nil {
+		return nil
+	}
+	l.keepProducersIO()
+	l.mu.Lock()
+	l.detachLocked(r.below)
+	l.mu.Unlock()
+	return l.unlinkIO(r.below)
 }
 
 // leaveMarker keeps the judgement: the next start may know less than this one (a sync point further back, the same boot id).
@@ -112,10 +134,10 @@ func (r *recovery) cut() (int64, error) {
 // adoptLocked makes the extent the log's.
 func (r *recovery) adoptLocked() {
 	l := r.l
-	l.mu.segments = r.segments
-	for i, s := range r.segments {
+	l.mu.segments = append(r.below, r.segments...)
+	for i, s := range l.mu.segments {
 		l.mu.size += s.size
-		s.indexed = r.ls.indexed[s.base] && i < len(r.segments)-1
+		s.indexed = r.ls.indexed[s.base] && i < len(l.mu.segments)-1
 	}
 	first := r.segments[0]
 	l.mu.start, l.mu.end = first.base, r.at
@@ -209,6 +231,9 @@ func (r *recovery) activateLocked() error {
 func (r *recovery) caches() error {
 	l := r.l
 	first, end := r.segments[0].base, r.at
+	if len(r.below) > 0 {
+		first = r.below[0].base
+	}
 	snapshots := sortOffsets(r.ls.snapshots)
 	p, producersAt := l.loadProducers(snapshots, first, end)
 	es, epochsAt := l.loadEpochs(first, end)
@@ -227,10 +252,7 @@ func (r *recovery) caches() error {
 		err = l.indexRest(last, x, indexPos)
 	}
 	if corrupt := (*CorruptError)(nil); errors.As(err, &corrupt) {
-		// Below the sync point, or the scan would have met it.
-		if r.damaged == nil {
-			r.damaged = corrupt
-		}
+		r.meet(corrupt)
 	} else if err != nil {
 		return err
 	}
@@ -248,6 +270,20 @@ func (r *recovery) caches() error {
 	}
 	l.mu.caches.epochs = epochsAt < end
 	return r.dropAhead(snapshots)
+}
+
+// meet judges damage found while caches were rebuilt: below the sync point, or the scan would have met it. In a segment below the
+// start it costs producer state only.
+func (r *recovery) meet(c *CorruptError) {
+	for _, s := range r.below {
+		if s.path == c.File {
+			r.l.dir.log.Warn("producer state below the log start is lost", "log", r.l.tp.String(), "error", c)
+			return
+		}
+	}
+	if r.damaged == nil {
+		r.damaged = c
+	}
 }
 
 // dropAhead deletes producer snapshots that lie behind the end: appends would make them look valid again.
