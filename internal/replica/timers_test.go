@@ -25,11 +25,14 @@ func inBubble(t *testing.T, f func(w *world, fs *systest.FS, wall *systest.Wall)
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan struct{})
 		go func() { w.host.Run(ctx); close(done) }()
+		defer func() { // also after Fatal: a bubble must end empty
+			cancel()
+			<-done
+			fs.SetLatency(nil)
+			fs.Hook(nil)
+			w.stop(false)
+		}()
 		f(w, fs, wall)
-		cancel()
-		<-done
-		fs.SetLatency(nil)
-		w.stop(false)
 	})
 }
 
@@ -164,7 +167,7 @@ func TestRun_WritesSyncPointsOnlyWhenOffsetsMoved(t *testing.T) {
 	inBubble(t, func(w *world, fs *systest.FS, _ *systest.Wall) {
 		tp := w.topic("orders", 1)
 		w.acked(tp, batch(1))
-		time.Sleep(3 * pointsEvery)
+		time.Sleep(3*pointsEvery + time.Second) // between two ticks
 		before := fs.Ops()
 		time.Sleep(time.Minute)
 		if n := fs.Ops() - before; n != 0 {
