@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -78,9 +79,13 @@ func (b *bench) runLatency(ctx context.Context) error {
 		}
 		consumers.Go(func() { r.consume(consumeCtx, client) })
 	}
+	stopProgress := b.app.progress(func() string {
+		return fmt.Sprintf("%v of %v", time.Since(r.began).Round(time.Second), b.warmup+b.duration)
+	})
 	watch := b.startWatch(ctx)
 	err = r.produce(ctx)
 	m := watch.stop(ctx)
+	stopProgress()
 	if err != nil {
 		return b.session.explain(err, "cannot produce to %s", b.topic)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -60,6 +61,7 @@ func (b *bench) produceAll(ctx context.Context, n int64) (acked, failed int64, e
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var acks, failures atomic.Int64
+	defer b.app.progress(func() string { return fmt.Sprintf("%d of %d records produced", acks.Load(), n) })()
 	answered := func(_ *kgo.Record, err error) {
 		if err != nil {
 			failures.Add(1)
@@ -128,11 +130,14 @@ func (b *bench) runConsume(ctx context.Context, fill bool) error {
 	}
 	watch := b.startWatch(ctx)
 	results := make([]tally, b.fanout)
+	var sofar atomic.Int64
+	stopProgress := b.app.progress(func() string { return fmt.Sprintf("%d records consumed", sofar.Load()) })
 	var wg sync.WaitGroup
 	for i := range results {
-		wg.Go(func() { results[i] = b.consumeAll(ctx, from, ends) })
+		wg.Go(func() { results[i] = b.consumeAll(ctx, extentMap{from, ends}, &sofar) })
 	}
 	wg.Wait()
+	stopProgress()
 	m := watch.stop(ctx)
 	var total tally
 	for _, r := range results {
@@ -161,12 +166,15 @@ type tally struct {
 	err            error
 }
 
+// extentMap holds where each partition starts and ends.
+type extentMap struct{ from, ends map[int32]int64 }
+
 // consumeAll reads every partition from its start to its end. A broker that sends nothing for the time-out ends it.
-func (b *bench) consumeAll(ctx context.Context, from, ends map[int32]int64) tally {
-	offsets := make(map[int32]kgo.Offset, len(from))
-	open := make(map[int32]bool, len(from))
-	for p, start := range from {
-		if start < ends[p] {
+func (b *bench) consumeAll(ctx context.Context, x extentMap, sofar *atomic.Int64) tally {
+	offsets := make(map[int32]kgo.Offset, len(x.from))
+	open := make(map[int32]bool, len(x.from))
+	for p, start := range x.from {
+		if start < x.ends[p] {
 			offsets[p], open[p] = kgo.NewOffset().At(start), true
 		}
 	}
@@ -185,14 +193,15 @@ func (b *bench) consumeAll(ctx context.Context, from, ends map[int32]int64) tall
 			return tally{err: err}
 		}
 		fetches.EachRecord(func(r *kgo.Record) {
-			if r.Offset < ends[r.Partition] && !r.Attrs.IsControl() {
+			if r.Offset < x.ends[r.Partition] && !r.Attrs.IsControl() {
 				t.records++
 				t.bytes += int64(len(r.Value))
 			}
-			if r.Offset+1 >= ends[r.Partition] {
+			if r.Offset+1 >= x.ends[r.Partition] {
 				delete(open, r.Partition)
 			}
 		})
+		sofar.Add(int64(fetches.NumRecords()))
 	}
 	return t
 }

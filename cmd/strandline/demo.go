@@ -88,6 +88,7 @@ func (a *app) demo(ctx context.Context, records int) (err error) {
 	case err != nil:
 		return &failure{what: "the demonstration broke off", why: err, todo: st.broker.lastWords()}
 	}
+	st.close() // nothing moves while it is judged
 	return a.printVerdicts(a.printer(s), st.check())
 }
 
@@ -135,7 +136,7 @@ func newStory(dir string, records int) *story {
 	return st
 }
 
-// close ends everything that still runs.
+// close ends everything that still runs. It may be called again.
 func (st *story) close() {
 	st.orders.close()
 	st.fulfillment.stop()

@@ -18,7 +18,8 @@
 // start the goroutines their files name and wait for all of them.
 //
 // Files: main.go (root command, exit codes), errors.go (what an error says), settings.go (precedence, profiles), client.go (the
-// connection to a broker), output.go (tables, JSON lines, prompts), topic*.go, produce*.go, consume*.go, position.go (the -o
-// grammar of consume), format.go (the -f grammar), recordjson.go (records as JSON), bench*.go, log.go, config.go, version.go,
+// connection to a broker), output.go (tables, JSON lines, prompts), progress.go, topic*.go, produce*.go, consume*.go, position.go (the -o
+// grammar of consume), format.go (the -f grammar), recordjson.go (records as JSON), bench*.go with
+// histogram.go, machine.go, pace_*.go and usage_*.go, log.go, config.go, version.go,
 // demo*.go, dev.go and serve.go (the broker).
 package main

@@ -74,6 +74,7 @@ func referencePage(root *cobra.Command) []byte {
 		fmt.Fprintf(&b, "\n## %s\n\n", cmd.CommandPath())
 		if cmd.HasSubCommands() {
 			fmt.Fprintf(&b, "%s.\n", strings.TrimSuffix(cmd.Short, "."))
+			writeExamples(&b, cmd)
 			return
 		}
 		long := cmd.Long
@@ -83,11 +84,15 @@ func referencePage(root *cobra.Command) []byte {
 		fmt.Fprintf(&b, "    %s\n\n", cmd.UseLine())
 		writeText(&b, long)
 		writeFlags(&b, cmd.LocalFlags())
-		if cmd.Example != "" {
-			fmt.Fprintf(&b, "\n```sh\n%s\n```\n", unindent(cmd.Example))
-		}
+		writeExamples(&b, cmd)
 	})
 	return b.Bytes()
+}
+
+func writeExamples(b *bytes.Buffer, cmd *cobra.Command) {
+	if cmd.Example != "" {
+		fmt.Fprintf(b, "\n```sh\n%s\n```\n", unindent(cmd.Example))
+	}
 }
 
 // writeText keeps the line breaks of indented blocks by making them code.

@@ -81,8 +81,23 @@ func newRootCommand(a *app) *cobra.Command {
 		newBenchCommand(a), newLogCommand(a), newConfigCommand(a), newVersionCommand(a),
 	)
 	root.InitDefaultCompletionCmd()
+	describeCompletion(root)
 	markRun(root, a)
 	return root
+}
+
+// describeCompletion adds to cobra's own completion command what a person needs to see first.
+func describeCompletion(root *cobra.Command) {
+	for _, cmd := range root.Commands() {
+		if cmd.Name() != "completion" {
+			continue
+		}
+		cmd.Short = "Print a completion script for bash, zsh, fish or powershell"
+		cmd.Example = `  source <(strandline completion bash)          # this shell; see strandline completion bash --help for every shell
+  strandline completion zsh > "${fpath[1]}/_strandline"
+  strandline completion fish | source
+  strandline completion powershell | Out-String | Invoke-Expression`
+	}
 }
 
 // markRun wraps every RunE so that exitCode can tell a refused command line (2) from a failed operation (1).
