@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -366,9 +365,9 @@ func TestAdmin_GonePeer(t *testing.T) {
 	open := b.control.shut()
 	defer open()
 	c.send(newCreate("gone", 1))
-	time.Sleep(10 * time.Millisecond)
+	eventually(t, "the creation waits", func() bool { return b.control.waiting.Load() == 1 })
 	c.conn.Close()
-	eventually(t, "the connection is gone", func() bool { return b.server.open.Load() == 0 })
+	eventually(t, "the connection and its work are gone", func() bool { return b.server.open.Load()+b.control.waiting.Load() == 0 })
 }
 
 func TestDeleteTopics_EveryWayToNameOne(t *testing.T) {

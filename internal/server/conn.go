@@ -3,6 +3,7 @@ package server
 import (
 	"bufio"
 	"context"
+	"encoding/binary"
 	"errors"
 	"net"
 	"net/netip"
@@ -19,6 +20,9 @@ import (
 // The queue holds started requests, oldest first. Only Produce is started behind an unanswered Produce; anything else that the reader
 // has decoded too early waits in held, and the writer starts it when the queue has run empty. So at most one request is read ahead,
 // and the reader, waiting for the next frame's first byte, notices a peer that goes away while its requests are parked (C116).
+//
+// When nothing is unanswered and the answer is there at once, the reader sends it itself: waking the writer would cost more than most
+// requests. Only one of the two writes at a time: the reader while the writer is idle (mu.writing), the writer otherwise.
 type conn struct {
 	server *Server
 	net    net.Conn
@@ -29,8 +33,9 @@ type conn struct {
 	call   Call
 	ctx    context.Context // ends when the peer is gone
 	cancel context.CancelFunc
-	// stall is the read deadline in force: reader only.
+	// stall is the read deadline in force, direct sends the reader's own answers: reader only.
 	stall    time.Duration
+	direct   writer
 	draining atomic.Bool
 	hurry    chan struct{} // closed by drain: long polls answer with what there is
 
@@ -41,6 +46,7 @@ type conn struct {
 		queue    []*exchange
 		held     *exchange
 		starting bool      // the writer is starting what was held
+		writing  bool      // the writer is not idle: only it may write
 		ended    bool      // the reader is done; the writer ends once everything is answered
 		gone     bool      // the writer is done; what is pushed now is dropped
 		muted    time.Time // the reader takes no new frame before (throttling)
@@ -67,6 +73,7 @@ func newConn(ctx context.Context, s *Server, common Call, nc net.Conn) *conn {
 		toReader: make(chan struct{}, 1),
 		call:     common,
 	}
+	c.direct = writer{c: c, held: lease{b: s.answers}}
 	c.in = bufio.NewReaderSize(timedReader{c}, readBuffer)
 	c.ctx, c.cancel = context.WithCancel(ctx)
 	return c
@@ -88,7 +95,7 @@ func (c *conn) run() {
 	written := make(chan struct{})
 	go func() {
 		defer close(written)
-		w := &writer{c: c}
+		w := &writer{c: c, held: lease{b: c.server.answers}}
 		w.loop()
 	}()
 	c.readLoop()
@@ -143,8 +150,11 @@ func (c *conn) readLoop() {
 			}
 			break
 		}
-		c.begin(x)
+		if !c.begin(x) {
+			break
+		}
 	}
+	c.direct.flush()
 	c.mu.Lock()
 	c.mu.ended = true
 	c.mu.Unlock()
@@ -205,18 +215,40 @@ func (c *conn) awaitTurn() bool {
 	}
 }
 
-// begin starts x if it is its turn, else leaves it to the writer.
-func (c *conn) begin(x *exchange) {
+// begin starts x if it is its turn, else leaves it to the writer; false ends the connection.
+func (c *conn) begin(x *exchange) bool {
 	c.mu.Lock()
-	if !c.turnLocked(x) {
-		c.mu.held = x
-		c.mu.Unlock()
-		signal(c.toWriter)
-		return
-	}
+	turn, idle := c.turnLocked(x), len(c.mu.queue) == 0 && !c.mu.writing
 	c.mu.Unlock()
-	c.start(x)
-	c.push(x)
+	if turn {
+		c.start(x)
+		if r := &x.reply; idle && r.Pending == nil && !r.Close && r.Throttle == 0 {
+			return c.answer(x)
+		}
+	}
+	if !c.direct.flush() { // the writer's turn to write
+		x.drop()
+		return false
+	}
+	c.push(x, turn)
+	return true
+}
+
+// answer sends a ready answer. When another whole request is here already, the answers leave together.
+func (c *conn) answer(x *exchange) bool {
+	ok := c.direct.send(x)
+	x.finish()
+	return ok && (c.frameBuffered() || c.direct.flush())
+}
+
+// frameBuffered says whether the next frame can be read without waiting.
+func (c *conn) frameBuffered() bool {
+	n := c.in.Buffered() - frameHead
+	if n < 0 {
+		return false
+	}
+	head, err := c.in.Peek(frameHead)
+	return err == nil && uint32(n) >= binary.BigEndian.Uint32(head)
 }
 
 // turnLocked says whether x may start behind what is in the queue. All of the queue is Produce when its last one is.
@@ -240,11 +272,16 @@ func (c *conn) start(x *exchange) {
 	}
 }
 
-func (c *conn) push(x *exchange) {
+// push hands x to the writer: at the end of the queue when it has been started, else to be started later.
+func (c *conn) push(x *exchange, started bool) {
 	c.mu.Lock()
 	gone := c.mu.gone
-	if !gone {
+	switch {
+	case gone:
+	case started:
 		c.mu.queue = append(c.mu.queue, x)
+	default:
+		c.mu.held = x
 	}
 	c.mu.Unlock()
 	if gone {

@@ -494,6 +494,8 @@ type testController struct {
 	mu   sync.Mutex
 	err  error
 	gate chan struct{} // submissions wait for it to be closed; nil: open
+
+	waiting atomic.Int64
 }
 
 func (c *testController) Submit(ctx context.Context, ev metadata.Event) (any, uint64, error) {
@@ -501,6 +503,8 @@ func (c *testController) Submit(ctx context.Context, ev metadata.Event) (any, ui
 	err, gate := c.err, c.gate
 	c.mu.Unlock()
 	if gate != nil {
+		c.waiting.Add(1)
+		defer c.waiting.Add(-1)
 		select {
 		case <-gate:
 		case <-ctx.Done():

@@ -120,8 +120,7 @@ func TestOrder_OnlyProduceIsPipelined(t *testing.T) {
 	create := newCreate("later", 1)
 	p1, p2 := newProduce("pipe", 0, b.newBatch("a")), newProduce("pipe", 0, b.newBatch("b"))
 	first := c.send(create, p1, p2)
-	// The publishes wait behind the creation, which waits for the controller.
-	time.Sleep(20 * time.Millisecond)
+	eventually(t, "the creation waits for the controller", func() bool { return b.control.waiting.Load() == 1 })
 	if st := b.status("pipe", 0); st.End != 0 {
 		t.Fatalf("the log ends at %d: a publish was started before an earlier request of another key was answered", st.End)
 	}

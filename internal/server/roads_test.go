@@ -35,6 +35,7 @@ var (
 		{"replica/append.go partition.append", "park"},
 		{"replica/produce.go Produce.park", "insert"},
 		{"replica/wait.go waitList.insert", ""},
+		{"server/conn.go conn.begin", "push"},
 		{"server/writer.go writer.step", "settle"},
 		{"server/writer.go writer.settle", "Complete"},
 		{"server/produce.go publish.Complete", "answer"},
@@ -55,9 +56,13 @@ var (
 		{"replica/park.go Host.Park", "parkFetch"},
 		{"replica/park.go partition.parkFetch", "insert"},
 		{"replica/wait.go waitList.insert", ""},
+		{"server/conn.go conn.begin", "push"},
 		{"server/writer.go writer.settle", "Complete"},
 		{"server/fetch.go fetchWork.Complete", "attempt"},
 		{"server/fetch.go fetchWork.attempt", "answer"},
+		{"server/conn.go conn.begin", "answer"},
+		{"server/conn.go conn.answer", "send"},
+		{"server/writer.go writer.send", "sendFetch"},
 		{"server/writer.go writer.sendFetch", "Encode"},
 	}
 )

@@ -61,6 +61,12 @@ func request(key int16, topic string, id kafka.TopicID, batch []byte) kmsg.Reque
 		r := kmsg.NewPtrApiVersionsRequest()
 		r.ClientSoftwareName, r.ClientSoftwareVersion = "test-client", "1.0"
 		return r
+	}
+	return adminRequest(key, topic)
+}
+
+func adminRequest(key int16, topic string) kmsg.Request {
+	switch key {
 	case wire.KeyCreateTopics:
 		return newCreate("made-by-version-test", 1)
 	case wire.KeyDeleteTopics:

@@ -21,7 +21,6 @@ type writer struct {
 
 // loop answers until the connection ends, then drops what is left.
 func (w *writer) loop() {
-	w.held = lease{b: w.c.server.answers}
 	for w.step() {
 	}
 	if w.timer != nil {
@@ -74,17 +73,19 @@ func (w *writer) front() (*exchange, bool) {
 	c := w.c
 	for {
 		c.mu.Lock()
+		held, ended, unsent := c.mu.held != nil, c.mu.ended, len(w.out) > 0
+		c.mu.writing = len(c.mu.queue) > 0 || held || unsent
 		if len(c.mu.queue) > 0 {
 			x := c.mu.queue[0]
 			c.mu.Unlock()
 			return x, true
 		}
-		held, ended := c.mu.held != nil, c.mu.ended
 		c.mu.Unlock()
-		if !w.flush() { // what comes next may take long
-			return nil, false
-		}
 		switch {
+		case unsent: // what comes next may take long
+			if !w.flush() {
+				return nil, false
+			}
 		case held:
 			c.startHeld()
 		case ended:
