@@ -248,7 +248,7 @@ func TestARefusedProposalChangesNothing(t *testing.T) {
 		quorum.ErrBusy:      ErrBusy,
 		quorum.ErrMoved:     ErrBusy,
 		quorum.ErrNotLeader: ErrNotController,
-		quorum.ErrStopped:   ErrUnknownOutcome,
+		quorum.ErrStopped:   ErrNotController,
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			c := newTestController(t)

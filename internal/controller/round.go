@@ -167,11 +167,8 @@ func (c *Controller) propose(e *entry) error {
 
 // notAppended is what a caller hears when its entry was refused.
 func notAppended(err error) error {
-	switch {
-	case errors.Is(err, quorum.ErrBusy), errors.Is(err, quorum.ErrMoved):
+	if errors.Is(err, quorum.ErrBusy) || errors.Is(err, quorum.ErrMoved) {
 		return fmt.Errorf("%w: %w", ErrBusy, err)
-	case errors.Is(err, quorum.ErrStopped):
-		return fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
 	}
 	return fmt.Errorf("%w: %w", ErrNotController, err)
 }

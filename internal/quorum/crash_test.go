@@ -22,7 +22,7 @@ func workload(t *testing.T, fs *systest.FS, m *model) (err error) {
 			return err
 		}
 		m.reopened(t, n.q)
-		m.node = n
+		m.node.Store(n)
 		n.run()
 		for i := 0; i < 9; i++ {
 			ok := m.commit(n)
@@ -36,8 +36,8 @@ func workload(t *testing.T, fs *systest.FS, m *model) (err error) {
 			}
 		}
 		err = n.close()
-		m.node = nil
-		if err != nil || m.limit > 0 {
+		m.node.Store(nil)
+		if err != nil || m.limit.Load() > 0 {
 			return err
 		}
 	}
@@ -47,8 +47,7 @@ func workload(t *testing.T, fs *systest.FS, m *model) (err error) {
 // settle starts a node on a disk after a fault, checks the model, and goes on working.
 func settle(t *testing.T, fs *systest.FS, m *model) {
 	t.Helper()
-	n := startTestNode(t, fs, testOptions{every: 4})
-	m.reopened(t, n.q)
+	n := m.start(t, fs, testOptions{every: 4})
 	if _, ok := n.lead(); !ok {
 		t.Fatalf("no leader after the restart: %v", n.close())
 	}
@@ -153,14 +152,15 @@ func failSync(t *testing.T, fs *systest.FS, m *model, k int) (kind string, stopp
 		}
 		kind = this
 		// An opening or closing node confirms nothing; a running one may confirm what is on its way.
-		m.limit = 1 << 62
-		if m.node != nil {
-			m.limit = m.node.q.LogEnd()
+		limit := uint64(1) << 62
+		if n := m.node.Load(); n != nil {
+			limit = n.q.LogEnd()
 		}
+		m.limit.Store(limit)
 		return syscall.EIO
 	})
 	err := workload(t, fs, m)
-	m.limit = 0
+	m.limit.Store(0)
 	return kind, errors.Is(err, syscall.EIO) || errors.Is(err, storage.ErrSyncFailed)
 }
 
@@ -187,8 +187,7 @@ func syncedThing(op systest.Op, renamed string) string {
 func damaged(t *testing.T, m *model, damage func(fs *systest.FS) error) *systest.FS {
 	t.Helper()
 	fs := systest.NewFS(1)
-	n := startTestNode(t, fs, testOptions{every: 4})
-	m.reopened(t, n.q)
+	n := m.start(t, fs, testOptions{every: 4})
 	for range 14 {
 		if !m.commit(n) {
 			t.Fatal("not committed")
@@ -206,18 +205,19 @@ func damaged(t *testing.T, m *model, damage func(fs *systest.FS) error) *systest
 func metadataFile(name string) string { return filepath.Join(dataDir, "metadata", name) }
 
 // damages are what can happen to a small file.
-func damages(name string, size int64) map[string]func(*systest.FS) error {
+func damages(name string) map[string]func(*systest.FS) error {
+	size := func(fs *systest.FS) int64 { return int64(len(fs.Files()[name])) }
 	return map[string]func(*systest.FS) error{
 		"emptied": func(fs *systest.FS) error { return fs.Cut(name, 0) },
-		"zeroed":  func(fs *systest.FS) error { return fs.Zero(name, 0, size) },
-		"cut":     func(fs *systest.FS) error { return fs.Cut(name, size-1) },
-		"flipped": func(fs *systest.FS) error { return fs.FlipBit(name, size/2, 3) },
+		"zeroed":  func(fs *systest.FS) error { return fs.Zero(name, 0, size(fs)) },
+		"cut":     func(fs *systest.FS) error { return fs.Cut(name, size(fs)-1) },
+		"flipped": func(fs *systest.FS) error { return fs.FlipBit(name, size(fs)/2, 3) },
 	}
 }
 
 func TestC032_ADamagedVoteIsRefusedByName(t *testing.T) {
 	vote := metadataFile(voteFileName)
-	cases := damages(vote, voteSize)
+	cases := damages(vote)
 	cases["removed"] = func(fs *systest.FS) error { return fs.Remove(vote) }
 	cases["an older one put back"] = func(fs *systest.FS) error { return writeVote(fs, filepath.Dir(vote), vote0()) }
 	for name, damage := range cases {
@@ -233,8 +233,7 @@ func TestC032_ADamagedVoteIsRefusedByName(t *testing.T) {
 func vote0() vote { return vote{} }
 
 func TestC032_ADamagedSnapshotIsReplacedByTheOneBefore(t *testing.T) {
-	newest, size := newestSnapshot(t)
-	for name, damage := range damages(newest, size) {
+	for name, damage := range damages(newestSnapshot(t)) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := newModel()
@@ -244,17 +243,17 @@ func TestC032_ADamagedSnapshotIsReplacedByTheOneBefore(t *testing.T) {
 	}
 }
 
-// newestSnapshot runs what damaged runs and returns the path and size of the newest snapshot.
-func newestSnapshot(t *testing.T) (name string, size int64) {
+// newestSnapshot runs what damaged runs and returns the path of the newest snapshot.
+func newestSnapshot(t *testing.T) (name string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		for file, b := range damaged(t, newModel(), func(*systest.FS) error { return nil }).Files() {
+		for file := range damaged(t, newModel(), func(*systest.FS) error { return nil }).Files() {
 			if strings.HasSuffix(file, snapshotSuffix) && file > name {
-				name, size = file, int64(len(b))
+				name = file
 			}
 		}
 	})
-	return name, size
+	return name
 }
 
 func TestC032_WithoutAnyReadableSnapshotTheNodeRefusesByName(t *testing.T) {
@@ -324,8 +323,7 @@ func TestC025_AcknowledgedEntriesSurviveAHundredKills(t *testing.T) {
 		fs := systest.NewFS(25)
 		m := newModel()
 		for round := range 100 {
-			n := startTestNode(t, fs, testOptions{every: 16})
-			m.reopened(t, n.q)
+			n := m.start(t, fs, testOptions{every: 16})
 			if _, ok := n.lead(); !ok {
 				t.Fatal(fmt.Sprintf("round %d: no leader", round))
 			}

@@ -15,7 +15,7 @@ var (
 	ErrBusy = errors.New("too many uncommitted metadata records")
 	// ErrTooLarge means that the records do not fit into one entry. Nothing was appended; the decision must be split.
 	ErrTooLarge = errors.New("metadata entry is too large")
-	// ErrStopped means that the quorum does not run, or no more. Of an accepted proposal nothing is known.
+	// ErrStopped means that the quorum does not run any more. Nothing was appended.
 	ErrStopped = errors.New("the quorum has stopped")
 	// ErrSeveralControllers means that cluster.controllers lists more than this node. This release runs one controller; the
 	// cluster release brings more.

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 
 	"strandline.dev/internal/kafka"
@@ -156,9 +157,9 @@ type model struct {
 	proposed map[uint64][]metadata.Record
 	acked    uint64 // every proposed entry up to here was seen committed
 	count    int64
-	node     *testNode // that runs now
+	node     atomic.Pointer[testNode] // that runs now
 	// limit, when set, is the log's end at the moment of a fault: nothing from there on may be confirmed.
-	limit uint64
+	limit atomic.Uint64
 }
 
 func newModel() *model { return &model{proposed: map[uint64][]metadata.Record{}} }
@@ -177,6 +178,18 @@ func (m *model) reopened(t *testing.T, q *Quorum) {
 			delete(m.proposed, index)
 		}
 	}
+}
+
+// start opens and runs a node that must come up. The model looks at the log before the new leader appends to it.
+func (m *model) start(t *testing.T, fs *systest.FS, o testOptions) *testNode {
+	t.Helper()
+	n, err := openTestNode(t, fs, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.reopened(t, n.q)
+	n.run()
+	return n
 }
 
 // next proposes the next records; false means that the quorum has stopped.
@@ -202,8 +215,8 @@ func (m *model) commit(n *testNode) bool {
 		return false
 	}
 	m.acked = max(m.acked, index)
-	if m.limit > 0 && index >= m.limit {
-		n.t.Errorf("entry %d was confirmed after a fault at %d", index, m.limit)
+	if limit := m.limit.Load(); limit > 0 && index >= limit {
+		n.t.Errorf("entry %d was confirmed after a fault at %d", index, limit)
 	}
 	return true
 }

@@ -133,8 +133,8 @@ func (q *Quorum) LogEnd() uint64 { return q.end.Load() }
 func (q *Quorum) Stopped() <-chan struct{} { return q.stopped }
 
 // Propose appends records as the entry at index, decided as the leader of term, and returns before they are committed: they
-// are when Image has reached index while this node still leads in term. Errors: ErrNotLeader, ErrMoved, ErrBusy, ErrTooLarge
-// (nothing was appended); ErrStopped.
+// are when Image has reached index while this node still leads in term. Errors: ErrNotLeader, ErrMoved, ErrBusy, ErrTooLarge,
+// ErrStopped; each means that nothing was appended.
 func (q *Quorum) Propose(term, index uint64, rs []metadata.Record) error {
 	if l := q.Leadership(); !l.Leading || l.Term != term {
 		return ErrNotLeader
@@ -149,10 +149,6 @@ func (q *Quorum) Propose(term, index uint64, rs []metadata.Record) error {
 	case <-q.stopped:
 		return ErrStopped
 	}
-	select {
-	case err := <-p.answer:
-		return err
-	case <-q.stopped:
-		return ErrStopped
-	}
+	// The loop answers what it has taken before it does anything else, so there is always an answer, and it is the truth.
+	return <-p.answer
 }

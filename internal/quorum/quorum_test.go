@@ -167,8 +167,7 @@ func TestP40_SnapshotAndTailAreTheFullReplay(t *testing.T) {
 		fs := systest.NewFS(1)
 		m := newModel()
 		for range 4 {
-			n := startTestNode(t, fs, testOptions{every: 10})
-			m.reopened(t, n.q)
+			n := m.start(t, fs, testOptions{every: 10})
 			for range 33 {
 				if !m.commit(n) {
 					t.Fatal("not committed")
@@ -241,9 +240,8 @@ func TestAMembershipChangeIsInASnapshotBeforeAnythingElseIsSent(t *testing.T) {
 func TestI11_AFullDiskIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := systest.NewFS(1)
-		n := startTestNode(t, fs, testOptions{every: 5})
 		m := newModel()
-		m.reopened(t, n.q)
+		n := m.start(t, fs, testOptions{every: 5})
 		for range 12 {
 			if !m.commit(n) {
 				t.Fatal("not committed")
