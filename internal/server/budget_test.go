@@ -93,13 +93,13 @@ func TestBudget_ResponsesTakeWhatIsThere(t *testing.T) {
 func TestFrames_Classes(t *testing.T) {
 	for _, n := range []int{1, frameMin, frameMin + 1, 100_000, frameMax} {
 		b := getFrame(n)
-		if cap(b) < n {
-			t.Errorf("%d bytes: capacity %d", n, cap(b))
+		if cap(b.b) < n {
+			t.Errorf("%d bytes: capacity %d", n, cap(b.b))
 		}
 		putFrame(b)
 	}
-	putFrame(make([]byte, 5000)) // between two classes: belongs to the lower one
-	if b := getFrame(5000); cap(b) < 5000 {
-		t.Errorf("capacity %d for 5000 bytes", cap(b))
+	putFrame(&frame{make([]byte, 5000)}) // between two classes: belongs to the lower one
+	if b := getFrame(5000); cap(b.b) < 5000 {
+		t.Errorf("capacity %d for 5000 bytes", cap(b.b))
 	}
 }

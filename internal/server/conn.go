@@ -58,7 +58,7 @@ type exchange struct {
 	call        Call
 	row         *row
 	correlation int32
-	frame       []byte // the request's bytes: call.Request has views of them
+	frame       *frame // the request's bytes: call.Request has views of them
 	lease       lease  // of the frame's bytes
 	reply       Reply
 }

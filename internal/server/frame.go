@@ -22,6 +22,9 @@ const (
 	frameGrowth = 4
 )
 
+// frame is a request's bytes.
+type frame struct{ b []byte }
+
 // frames are free request buffers in classes of powers of two.
 var frames [11]sync.Pool
 
@@ -29,24 +32,24 @@ var frames [11]sync.Pool
 func frameClass(n int) int { return bits.Len(uint(max(n, 1)-1) / frameMin) }
 
 // getFrame returns an empty buffer with room for n bytes.
-func getFrame(n int) []byte {
+func getFrame(n int) *frame {
 	if n > frameMax {
-		return make([]byte, 0, n)
+		return &frame{make([]byte, 0, n)}
 	}
 	class := frameClass(n)
-	if b, ok := frames[class].Get().(*[]byte); ok {
-		return (*b)[:0]
+	if f, ok := frames[class].Get().(*frame); ok {
+		f.b = f.b[:0]
+		return f
 	}
-	return make([]byte, 0, frameMin<<class)
+	return &frame{make([]byte, 0, frameMin<<class)}
 }
 
-func putFrame(b []byte) {
-	if cap(b) < frameMin || cap(b) > frameMax {
+// putFrame gives a buffer back; nil is none.
+func putFrame(f *frame) {
+	if f == nil || cap(f.b) < frameMin || cap(f.b) > frameMax {
 		return
 	}
-	// A buffer that grew belongs to the largest class it can fill.
-	class := bits.Len(uint(cap(b)/frameMin)) - 1
-	frames[class].Put(&b)
+	frames[bits.Len(uint(cap(f.b)/frameMin))-1].Put(f)
 }
 
 // protocolError is a frame that ends the connection: what is wrong with it, and whose it was.
@@ -97,12 +100,13 @@ func (c *conn) readFrame(x *exchange) error {
 	x.frame = getFrame(min(size, max(frameMin, c.in.Buffered())))
 	defer x.lease.settle()
 	for reserved := 0; ; {
-		room := min(size, cap(x.frame))
+		f := x.frame
+		room := min(size, cap(f.b))
 		if !x.lease.Reserve(room - reserved) {
 			return c.ctx.Err()
 		}
-		n, err := io.ReadFull(c.in, x.frame[len(x.frame):room])
-		x.frame = x.frame[:len(x.frame)+n]
+		n, err := io.ReadFull(c.in, f.b[len(f.b):room])
+		f.b = f.b[:len(f.b)+n]
 		if err != nil {
 			return frameError(err)
 		}
@@ -111,10 +115,9 @@ func (c *conn) readFrame(x *exchange) error {
 			return nil
 		}
 		reserved = room
-		larger := getFrame(min(size, frameGrowth*room))
-		larger = append(larger, x.frame...)
-		putFrame(x.frame)
-		x.frame = larger
+		x.frame = getFrame(min(size, frameGrowth*room))
+		x.frame.b = append(x.frame.b, f.b...)
+		putFrame(f)
 	}
 }
 
@@ -135,51 +138,50 @@ func frameError(err error) error {
 
 // decode parses the header and body of x's frame, or sets the answer that a version outside our range gets.
 func (c *conn) decode(x *exchange) error {
-	h, body, err := c.headers.Parse(x.frame)
+	h, body, err := c.headers.Parse(x.frame.b)
 	x.correlation = h.CorrelationID
 	if h.ClientID != nil {
 		x.call.ClientID = *h.ClientID
 	}
-	about := []any{"key", h.Key, "version", h.Version, "client", clip(x.call.ClientID)}
 	switch {
 	case err == nil:
+		err = decodeBody(x, h, body)
 	case errors.Is(err, wire.ErrVersionTooNew) && h.Key == wire.KeyApiVersions:
-		x.reply = ready(wire.RefuseApiVersions())
-		return nil
+		x.reply, err = ready(wire.RefuseApiVersions()), nil
 	case errors.Is(err, wire.ErrVersionTooOld):
-		return refuseOld(x, h, body, about)
-	case errors.Is(err, wire.ErrVersionTooNew):
-		return &protocolError{why: reasonVersion, err: err, attr: about}
-	case errors.Is(err, wire.ErrUnknownKey):
-		return &protocolError{why: reasonUnknownAPI, err: err, attr: about}
-	default:
-		return &protocolError{why: reasonMalformed, err: err, attr: about}
+		err = refuseOld(x, h, body)
 	}
-	req, err := wire.NewRequest(h.Key, h.Version)
 	if err == nil {
-		err = wire.DecodeRequest(req, body)
+		return nil
 	}
+	p := &protocolError{why: reasonMalformed, err: err}
+	p.attr = []any{"key", h.Key, "version", h.Version, "client", clip(x.call.ClientID)}
+	switch {
+	case errors.Is(err, wire.ErrVersionTooNew), errors.Is(err, wire.ErrVersionTooOld):
+		p.why = reasonVersion
+	case errors.Is(err, wire.ErrUnknownKey):
+		p.why = reasonUnknownAPI
+	case errors.Is(err, wire.ErrBudget):
+		p.why = reasonBudget
+	}
+	return p
+}
+
+func decodeBody(x *exchange, h wire.RequestHeader, body []byte) error {
+	req, err := wire.NewRequest(h.Key, h.Version)
 	if err != nil {
-		why := reasonMalformed
-		if errors.Is(err, wire.ErrBudget) {
-			why = reasonBudget
-		}
-		return &protocolError{why: why, err: err, attr: about}
+		return err
 	}
-	x.call.Request = req
-	x.row = rowOf(h.Key)
-	return nil
+	x.call.Request, x.row = req, rowOf(h.Key)
+	return wire.DecodeRequest(req, body)
 }
 
 // refuseOld answers a version below our range in its own layout. A publish that wants no answer can only be refused by closing.
-func refuseOld(x *exchange, h wire.RequestHeader, body []byte, about []any) error {
+func refuseOld(x *exchange, h wire.RequestHeader, body []byte) error {
 	resp, err := wire.RefuseOld(h, body)
-	if err != nil {
-		return &protocolError{why: reasonMalformed, err: err, attr: about}
-	}
-	if resp == nil {
-		return &protocolError{why: reasonVersion, err: wire.ErrVersionTooOld, attr: about}
+	if err == nil && resp == nil {
+		err = wire.ErrVersionTooOld
 	}
 	x.reply = ready(resp)
-	return nil
+	return err
 }

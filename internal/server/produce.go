@@ -35,6 +35,14 @@ type publish struct {
 	slots  []slot // where in resp the answer to each item goes
 	wait   *replica.Produce
 	failed bool // a partition has an error
+
+	// One partition is the common case and costs no further allocation.
+	one struct {
+		item      [1]replica.AppendItem
+		slot      [1]slot
+		topic     [1]kmsg.ProduceResponseTopic
+		partition [1]kmsg.ProduceResponseTopicPartition
+	}
 }
 
 // slot is a partition's place in the response.
@@ -87,13 +95,14 @@ func (p *publish) prepare() {
 	for i := range req.Topics {
 		total += len(req.Topics[i].Partitions)
 	}
-	p.items, p.slots = make([]replica.AppendItem, 0, min(total, partitionsMax)), make([]slot, 0, min(total, partitionsMax))
-	p.resp.Topics = make([]kmsg.ProduceResponseTopic, len(req.Topics))
+	p.room(total)
 	repeated := repeatedPartitions(req, total)
 	for i := range req.Topics {
 		t, out := &req.Topics[i], &p.resp.Topics[i]
 		out.Topic, out.TopicID = t.Topic, t.TopicID
-		out.Partitions = make([]kmsg.ProduceResponseTopicPartition, 0, len(t.Partitions))
+		if total > 1 {
+			out.Partitions = make([]kmsg.ProduceResponseTopicPartition, 0, len(t.Partitions))
+		}
 		target := p.target(img, t)
 		for j := range t.Partitions {
 			part := &t.Partitions[j]
@@ -116,6 +125,17 @@ func (p *publish) prepare() {
 			p.refuse(at, no)
 		}
 	}
+}
+
+// room makes place for total partitions.
+func (p *publish) room(total int) {
+	if total == 1 && len(p.req.Topics) == 1 {
+		p.items, p.slots, p.resp.Topics = p.one.item[:0], p.one.slot[:0], p.one.topic[:]
+		p.resp.Topics[0].Partitions = p.one.partition[:0]
+		return
+	}
+	p.items, p.slots = make([]replica.AppendItem, 0, min(total, partitionsMax)), make([]slot, 0, min(total, partitionsMax))
+	p.resp.Topics = make([]kmsg.ProduceResponseTopic, len(p.req.Topics))
 }
 
 func newProduced(partition int32) kmsg.ProduceResponseTopicPartition {

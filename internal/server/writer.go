@@ -228,7 +228,7 @@ func (w *writer) flush() bool {
 	if cap(w.out) > outKeep {
 		w.held.take(int64(cap(w.out)))
 	}
-	ok := w.write(net.Buffers{w.out})
+	ok := w.writeOut()
 	w.held.release()
 	w.out = w.out[:0]
 	if cap(w.out) > outKeep {
@@ -237,15 +237,36 @@ func (w *writer) flush() bool {
 	return ok
 }
 
+// writeOut sends the encoded answers.
+func (w *writer) writeOut() bool {
+	for rest := w.out; len(rest) > 0; {
+		n := min(len(rest), writeChunk)
+		w.deadline()
+		if _, err := w.c.net.Write(rest[:n]); err != nil {
+			w.failed(err)
+			return false
+		}
+		rest = rest[n:]
+	}
+	return true
+}
+
+func (w *writer) deadline() { w.c.net.SetWriteDeadline(time.Now().Add(w.c.server.limits.WriteStall)) }
+
+// failed names a peer that takes no bytes.
+func (w *writer) failed(err error) {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		w.c.server.peers.closed(reasonSlowReader, w.c.call.Peer, "stalled", w.c.server.limits.WriteStall)
+	}
+}
+
 // write sends bufs, part by part, each under its own deadline: a peer that takes nothing is closed, a slow one is not (K60).
 func (w *writer) write(bufs net.Buffers) bool {
 	for len(bufs) > 0 {
 		part := cut(&bufs, writeChunk)
-		w.c.net.SetWriteDeadline(time.Now().Add(w.c.server.limits.WriteStall))
+		w.deadline()
 		if _, err := part.WriteTo(w.c.net); err != nil {
-			if errors.Is(err, os.ErrDeadlineExceeded) {
-				w.c.server.peers.closed(reasonSlowReader, w.c.call.Peer, "stalled", w.c.server.limits.WriteStall)
-			}
+			w.failed(err)
 			return false
 		}
 	}
