@@ -27,6 +27,8 @@ type Call struct {
 	Advertise Endpoint
 	// Received is when the request had arrived (monotonic), the start of every deadline.
 	Received time.Time
+
+	host string // Peer without its port: whose fetch sessions these are
 }
 
 // Reply is what a handler hands back: a ready answer, a Pending one, or (both nil) no answer, as for acks=0.

@@ -66,6 +66,10 @@ type exchange struct {
 // newConn makes the connection of nc; common is what every Call of its listener has in common.
 func newConn(ctx context.Context, s *Server, common Call, nc net.Conn) *conn {
 	common.Peer, common.Local = peerName(nc), localAddr(nc)
+	common.host = common.Peer
+	if host, _, err := net.SplitHostPort(common.Peer); err == nil {
+		common.host = host
+	}
 	c := &conn{
 		server: s, net: nc,
 		hurry:    make(chan struct{}),

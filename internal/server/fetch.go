@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"net"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -34,8 +33,11 @@ type fetchWork struct {
 	parts    []fetchPart
 	codes    []kafka.ErrorCode // of each part that cannot be read
 	items    []replica.FetchItem
-	index    []int // items[i] is for parts[index[i]]
-	news     []fetchNews
+	index    []int       // items[i] is for parts[index[i]]
+	news     []fetchNews // of outs[i]
+	resp     kmsg.FetchResponse
+	outs     []kmsg.FetchResponseTopicPartition
+	topics   []kmsg.FetchResponseTopic
 	options  replica.FetchOptions
 	wanted   int64 // bytes: the request's limits, before the memory budget
 	minBytes int
@@ -164,11 +166,7 @@ func (w *fetchWork) named(byID bool) kafka.ErrorCode {
 
 // owner identifies the client for sessions.
 func (w *fetchWork) owner() sessionOwner {
-	host, _, err := net.SplitHostPort(w.call.Peer)
-	if err != nil {
-		host = w.call.Peer
-	}
-	return sessionOwner{principal: w.call.Principal, client: w.call.ClientID, host: host}
+	return sessionOwner{principal: w.call.Principal, client: w.call.ClientID, host: w.call.host}
 }
 
 // resolve finds every part in the Image and lists those that can be read.
@@ -234,7 +232,12 @@ func (w *fetchWork) release() {
 	clear(w.parts)
 	clear(w.items)
 	clear(w.news)
-	*w = fetchWork{parts: w.parts[:0], codes: w.codes[:0], items: w.items[:0], index: w.index[:0], news: w.news[:0], buffer: w.buffer}
+	clear(w.outs)
+	clear(w.topics)
+	*w = fetchWork{
+		parts: w.parts[:0], codes: w.codes[:0], items: w.items[:0], index: w.index[:0],
+		news: w.news[:0], outs: w.outs[:0], topics: w.topics[:0], buffer: w.buffer,
+	}
 	if cap(w.parts) <= fetchKeep {
 		s.fetches.Put(w)
 	}

@@ -38,64 +38,79 @@ func failedFetch(partition int32, code kafka.ErrorCode) kmsg.FetchResponseTopicP
 	return o
 }
 
-// answer builds the response. Its records are views of the work's buffer, so the work goes back to the pool when it has been written.
+// answer builds the response. It is made of views of the work, records included, so the work goes back to the pool when it has been
+// written.
 func (w *fetchWork) answer(results []replica.FetchResult) Reply {
-	resp := reply[*kmsg.FetchResponse](w.req)
-	outs := w.partitions(results)
+	resp := &w.resp
+	resp.Default()
+	resp.Version = w.req.Version
+	w.partitions(results)
 	if w.session != nil {
 		resp.SessionID = w.session.id
 		w.session.tell(w.news, w.full)
+		w.leaveOut()
 	}
 	var leaders hints
-	for i := range outs {
-		if w.session != nil && !w.news[i].include {
-			continue
-		}
-		o := &outs[i]
-		if o.CurrentLeader.LeaderID >= 0 {
+	for i := range w.outs {
+		if o := &w.outs[i]; o.CurrentLeader.LeaderID >= 0 {
 			leaders.add(w.server, w.call, kafka.NodeID(o.CurrentLeader.LeaderID))
 		}
-		w.place(resp, w.parts[i].key, o)
 	}
-	resp.Brokers = leaders.fetch()
+	resp.Topics, resp.Brokers = w.grouped(), leaders.fetch()
 	return Reply{Response: resp, Release: w.release}
 }
 
-// place appends a partition to the response: partitions of one topic that follow each other share its entry.
-func (w *fetchWork) place(resp *kmsg.FetchResponse, k fetchKey, o *kmsg.FetchResponseTopicPartition) {
-	n := len(resp.Topics)
-	if n == 0 || resp.Topics[n-1].Topic != k.topic || resp.Topics[n-1].TopicID != k.id {
-		t := kmsg.NewFetchResponseTopic()
-		t.Topic, t.TopicID = k.topic, k.id
-		resp.Topics = append(resp.Topics, t)
-		n++
+// leaveOut drops the partitions that the session's client need not be told about.
+func (w *fetchWork) leaveOut() {
+	kept := 0
+	for i := range w.outs {
+		if w.news[i].include {
+			w.outs[kept], w.news[kept] = w.outs[i], w.news[i]
+			kept++
+		}
 	}
-	resp.Topics[n-1].Partitions = append(resp.Topics[n-1].Partitions, *o)
+	clear(w.outs[kept:])
+	w.outs, w.news = w.outs[:kept], w.news[:kept]
+}
+
+// grouped makes the topics of the response: partitions of one topic that follow each other share its entry.
+func (w *fetchWork) grouped() []kmsg.FetchResponseTopic {
+	w.topics = w.topics[:0]
+	from := 0
+	for i := range w.outs {
+		k := &w.news[i].key
+		if i+1 < len(w.outs) && w.news[i+1].key.topic == k.topic && w.news[i+1].key.id == k.id {
+			continue
+		}
+		t := kmsg.NewFetchResponseTopic()
+		t.Topic, t.TopicID, t.Partitions = k.topic, k.id, w.outs[from:i+1:i+1]
+		w.topics = append(w.topics, t)
+		from = i + 1
+	}
+	return w.topics
 }
 
 // partitions makes the answer of every part, in the order of parts, and the news for the session.
-func (w *fetchWork) partitions(results []replica.FetchResult) []kmsg.FetchResponseTopicPartition {
-	outs := make([]kmsg.FetchResponseTopicPartition, len(w.parts))
-	w.news = w.news[:0]
+func (w *fetchWork) partitions(results []replica.FetchResult) {
+	w.outs, w.news = w.outs[:0], w.news[:0]
 	bytes := 0
 	for i := range w.parts {
-		outs[i] = failedFetch(w.parts[i].key.partition, w.codes[i])
+		w.outs = append(w.outs, failedFetch(w.parts[i].key.partition, w.codes[i]))
 	}
 	for k := range results {
 		i := w.index[k]
-		w.fill(&outs[i], &w.parts[i], &results[k])
-		bytes += len(outs[i].RecordBatches)
+		w.fill(&w.outs[i], &w.parts[i], &results[k])
+		bytes += len(w.outs[i].RecordBatches)
 	}
 	w.server.cfg.Metrics.FetchBytes.Add(float64(bytes))
-	for i := range outs {
-		o := &outs[i]
+	for i := range w.outs {
+		o := &w.outs[i]
 		w.news = append(w.news, fetchNews{
 			key: w.parts[i].key, bytes: len(o.RecordBatches),
 			hw: kafka.Offset(o.HighWatermark), logStart: kafka.Offset(o.LogStartOffset),
 			failed: o.ErrorCode != 0, loud: o.ErrorCode != 0 || o.DivergingEpoch.Epoch >= 0,
 		})
 	}
-	return outs
 }
 
 // fill answers one partition that was read.

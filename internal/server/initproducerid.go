@@ -46,6 +46,10 @@ func (s *Server) handleInitProducerID(ctx context.Context, call *Call) Reply {
 
 // producerIDCode keeps the client retrying: COORDINATOR_NOT_AVAILABLE is the retriable code that every client of this API knows.
 func (s *Server) producerIDCode(err error) kafka.ErrorCode {
+	if errors.Is(err, errNoProducerIDs) {
+		s.cfg.Log.Warn("no producer ids", "error", err)
+		return kafka.CoordinatorNotAvailable
+	}
 	if code := s.code(err, "allocate producer ids"); !code.Retriable() {
 		return code
 	}

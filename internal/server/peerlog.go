@@ -12,19 +12,18 @@ import (
 type reason string
 
 const (
-	reasonHTTP        reason = "http"
-	reasonTLS         reason = "tls"
-	reasonFrameSize   reason = "frame_size"
-	reasonUnknownAPI  reason = "unknown_api"
-	reasonVersion     reason = "version"
-	reasonMalformed   reason = "malformed"
-	reasonBudget      reason = "memory"
-	reasonIdle        reason = "idle"
-	reasonSlowReader  reason = "slow_reader"
-	reasonSlowWriter  reason = "slow_writer"
-	reasonTooMany     reason = "too_many_connections"
-	reasonAcksNone    reason = "acks_0_error"
-	reasonSlowDrained reason = "stop"
+	reasonHTTP       reason = "http"
+	reasonTLS        reason = "tls"
+	reasonFrameSize  reason = "frame_size"
+	reasonUnknownAPI reason = "unknown_api"
+	reasonVersion    reason = "version"
+	reasonMalformed  reason = "malformed"
+	reasonBudget     reason = "memory"
+	reasonIdle       reason = "idle"
+	reasonSlowReader reason = "slow_reader"
+	reasonSlowWriter reason = "slow_writer"
+	reasonTooMany    reason = "too_many_connections"
+	reasonAcksNone   reason = "acks_0_error"
 )
 
 // advice is what the operator should do, for reasons where the cause is on our side or the client's configuration.
