@@ -49,6 +49,7 @@ func (c *consumption) finished() bool {
 
 // run prints records until it is finished, interrupted, or the brokers have been away for the time-out.
 func (c *consumption) run(ctx context.Context) error {
+	heard := time.Now()
 	for !c.finished() {
 		// The tick is only there to notice brokers that have gone; records end the wait at once.
 		pollCtx, cancel := context.WithTimeout(ctx, time.Second)
@@ -72,7 +73,12 @@ func (c *consumption) run(ctx context.Context) error {
 			}
 			return err
 		}
-		if c.session.dials.downFor() > c.session.timeout {
+		if fetches.NumRecords() > 0 {
+			heard = time.Now()
+		}
+		// Up to the end there are records to come, so silence means that the broker is stuck; beyond it, that nobody produces.
+		stuck := c.toEnd && time.Since(heard) > c.session.timeout
+		if stuck || c.session.dials.downFor() > c.session.timeout {
 			return c.session.explain(context.DeadlineExceeded, "cannot consume %s", c.topic)
 		}
 	}
