@@ -4,9 +4,9 @@
 // protocol code, fetch sessions, and which address to tell a client. Does not know: how records are stored or replicated,
 // how a change of metadata is decided. It asks Replicas and Controller, and reads the published Image.
 //
-// The roads. Produce: readLoop (conn.go), Do (dispatch.go), handleProduce (produce.go), Replicas.Append; the reply is parked
-// and writeLoop (writer.go) sends it. Fetch: readLoop, Do, handleFetch (fetch.go), Replicas.Read, and Replicas.Park when there is
-// not enough to send. TestRoads_ProduceAndFetch walks both.
+// The roads. Produce: conn.readLoop (conn.go), Server.Do (dispatch.go), handleProduce (produce.go), Replicas.Append; the answer is parked
+// and writer.loop (writer.go) sends it. Fetch: readLoop, Do, handleFetch (fetch.go), Replicas.Read, and Replicas.Park when there is not
+// enough to send. An answer that is ready at once is sent by the reader itself. TestRoads_ProduceAndFetch walks both, function by function.
 //
 // Order on a connection: answers leave in request order. Only Produce is pipelined behind Produce; a request of any other key
 // starts when all earlier ones have been answered. The reader reads one frame ahead, which also notices a peer that is gone:
@@ -20,7 +20,8 @@
 // connection), one accept loop for each listener. The lock of a connection and the locks of sessions, budget and id block are leaf
 // locks: none is held across I/O or while taking another.
 //
-// Files: server.go (Config, New, Serve), accept.go, conn.go, writer.go, frame.go, budget.go, sniff.go, peerlog.go, dispatch.go
-// (Do, Await), handlers.go (the table), call.go (Call, Reply, Pending), errors.go (the one error table), advertise.go, admin.go
-// (pending admin requests), session.go and sessioncache.go (fetch sessions), and a file named for each API key.
+// Files: server.go (Config, New), accept.go (Serve), conn.go (reader), frame.go (bytes to requests), writer.go, budget.go, peerlog.go,
+// dispatch.go (Do, Await), handlers.go (the table), call.go (Call, Reply, Pending), errors.go (the one error table), settings.go,
+// target.go (topics and leaders of a request), advertise.go, admin.go (pending administrative requests), session.go and sessioncache.go
+// (fetch sessions), fetchanswer.go, limits.go, and a file named for each API key.
 package server
