@@ -152,9 +152,9 @@ func (d *Dir) setPoint(tp kafka.TopicPartition, p point) {
 // openEmpty opens a directory without segments: a new log, one whose first file a crash took along, or one whose files are gone.
 func (l *Log) openEmpty(p point, known bool, marker *CorruptError) error {
 	start, hw := l.mu.opts.Start, l.mu.opts.Start
-	policy := Synced
+	policy := l.dir.policyOf(p, known)
 	if known {
-		start, hw, policy = max(p.start, p.end), max(p.start, min(p.hw, p.end)), p.policy
+		start, hw = max(p.start, p.end), max(p.start, min(p.hw, p.end))
 		if p.end > p.start && marker == nil {
 			marker = &CorruptError{File: l.path, Why: "all segments are missing"}
 		}
@@ -180,12 +180,15 @@ func (l *Log) openEmpty(p point, known bool, marker *CorruptError) error {
 	l.mu.newDir, l.mu.newNames = true, true
 	l.mu.marked = known && policy == Replicated && l.mu.opts.Policy == Replicated
 	l.mu.damaged = marker
-	l.recovered = Recovery{SyncPointPolicy: policy, HighWatermark: l.mu.hw, Unclean: marker != nil}
+	l.recovered = Recovery{SyncPointPolicy: policy, HighWatermark: l.mu.hw, Unclean: marker != nil || l.dir.mayHaveLost(policy)}
 	if marker != nil {
 		l.recovered.Damaged = marker
 	}
 	return nil
 }
+
+// mayHaveLost says whether the previous run may have lost bytes that it reported as stored under this policy (I4).
+func (d *Dir) mayHaveLost(p FlushPolicy) bool { return p == Replicated && !d.isClean && !d.sameBoot() }
 
 // Close syncs the log, writes its caches, and gives up its files. It returns ErrSyncFailed or *CorruptError when not everything
 // is on disk; the log is closed anyway.

@@ -105,14 +105,17 @@ func (d *Dir) RestoreQuarantined(tp kafka.TopicPartition) error {
 func (d *Dir) Quarantined() ([]kafka.TopicPartition, error) { return d.listPartitions(quarantineDir) }
 
 func (d *Dir) moveDir(from, to string) error {
+	if there, err := sys.Exists(d.fs, from); err != nil {
+		return err
+	} else if !there {
+		return fmt.Errorf("%w: %s", ErrNotFound, from)
+	}
 	if there, err := sys.Exists(d.fs, to); err != nil {
 		return err
 	} else if there {
 		return fmt.Errorf("%w: %s", ErrExists, to)
 	}
-	if err := d.fs.Rename(from, to); isMissing(err) {
-		return fmt.Errorf("%w: %s", ErrNotFound, from)
-	} else if err != nil {
+	if err := d.fs.Rename(from, to); err != nil {
 		return err
 	}
 	// The new name first: a crash in between may leave two names, which shows, but never none.

@@ -87,11 +87,11 @@ func (r *recovery) checkTrusted() error {
 	if found && before == r.p.before && r.segments[0].base == r.p.firstBase {
 		return nil
 	}
-	return r.locateDamage()
+	return r.locateDamage(found)
 }
 
 // locateDamage walks the segments that were trusted until it finds what is wrong.
-func (r *recovery) locateDamage() error {
+func (r *recovery) locateDamage(found bool) error {
 	at := r.p.firstBase
 	for i, s := range r.segments {
 		if s.base != at {
@@ -119,7 +119,7 @@ func (r *recovery) locateDamage() error {
 		s.end, s.sealed = end, true
 		at = end
 	}
-	if at < r.p.segment {
+	if !found && r.p.end > r.p.segment {
 		r.damageAt(len(r.segments), 0, fmt.Sprintf("the segment of offset %d is missing", r.p.segment))
 	}
 	return nil

@@ -38,7 +38,7 @@ func (r *recovery) open(truncated int64) error {
 	policy := r.policy()
 	l.recovered = Recovery{
 		Truncated: truncated, SyncPointPolicy: policy, HighWatermark: l.mu.hw,
-		Unclean: r.damaged != nil || (policy == Replicated && !l.dir.isClean && !l.dir.sameBoot()),
+		Unclean: r.damaged != nil || l.dir.mayHaveLost(policy),
 	}
 	if r.damaged != nil {
 		l.recovered.Damaged, l.mu.damaged = r.damaged, r.damaged
@@ -49,7 +49,12 @@ func (r *recovery) open(truncated int64) error {
 	if err := r.activateLocked(); err != nil {
 		return err
 	}
-	if l.mu.recovering || len(l.mu.unsealed) > 0 {
+	if !l.dir.isClean {
+		// Also where nothing was found past the sync point: a truncation may be pending in the page cache, and a power cut would
+		// bring back what it took away.
+		l.dirtyLocked(l.activeLocked())
+	}
+	if len(l.mu.dirty) > 0 || len(l.mu.unsealed) > 0 {
 		l.wantFlushLocked()
 	}
 	return nil
@@ -79,17 +84,19 @@ func (r *recovery) leaveMarker() {
 	}
 }
 
-// policy is the one that ends were reported under. A log without an entry in a whole sync-point file never reported anything
-// under `replicated`; without the file nobody knows, so the policy that promises less is assumed (I4).
-func (r *recovery) policy() FlushPolicy {
-	if r.known {
-		return r.p.policy
-	}
-	if r.l.dir.pointsKnown {
+// policyOf is the policy that ends of a log were reported under. A log without an entry in a whole sync-point file never reported
+// anything under `replicated`; without the file nobody knows, so the policy that promises less is assumed (I4).
+func (d *Dir) policyOf(p point, known bool) FlushPolicy {
+	switch {
+	case known:
+		return p.policy
+	case d.pointsKnown:
 		return Synced
 	}
 	return Replicated
 }
+
+func (r *recovery) policy() FlushPolicy { return r.l.dir.policyOf(r.p, r.known) }
 
 // cut removes a torn tail, later segments first: a crash in between leaves a tail that is cut in the same place.
 func (r *recovery) cut() (int64, error) {

@@ -180,7 +180,7 @@ func (w *walker) checksum(from, to int64) (uint32, error) {
 	return sum, nil
 }
 
-// validBatchBehind searches for a whole, valid batch that starts behind pos and continues the log at or after next. Its being
+// validBatchBehind searches for a whole, valid batch that starts at or behind pos and continues the log at or after next. Its being
 // there means that pos is no torn tail. Only plausible headers cost a checksum.
 func validBatchBehind(file io.ReaderAt, pos, limit int64, next kafka.Offset) (int64, bool, error) {
 	budget := int64(tornSearchBytes)
@@ -189,7 +189,7 @@ func validBatchBehind(file io.ReaderAt, pos, limit int64, next kafka.Offset) (in
 	w.verify = true
 	scan := newWalker(file, pos, limit, kafka.NoOffset)
 	defer scan.release()
-	for p := pos + 1; p+record.HeaderSize <= limit; {
+	for p := pos; p+record.HeaderSize <= limit; {
 		b, err := scan.bytes(p, int(min(int64(scan.window), limit-p)))
 		if err != nil {
 			return 0, false, err
