@@ -54,7 +54,7 @@ func newServeCommand() *cobra.Command {
 // addSettingFlags makes a flag of every scalar node setting.
 func addSettingFlags(flags *pflag.FlagSet) {
 	for _, s := range config.All(config.ScopeNode) {
-		flags.String(flagName(s.Name), "", s.Doc)
+		flags.String(flagName(s.Name), "", strings.ReplaceAll(s.Doc, "`", "")) // pflag takes a quoted word for the value's name
 	}
 }
 
