@@ -73,6 +73,10 @@ type Broker struct {
 	ProduceBytes, FetchBytes prometheus.Counter
 	// Retries counts publishes recognised as repeats of a stored batch (I12).
 	Retries prometheus.Counter
+	// Rebalances counts the rebalances of consumer groups that this node coordinates.
+	Rebalances prometheus.Counter
+	// OffsetsExpired counts committed offsets that were removed because they had reached their retention.
+	OffsetsExpired prometheus.Counter
 
 	failures *prometheus.CounterVec
 	mu       sync.Mutex
@@ -103,6 +107,8 @@ func newBroker(p *prometheus.Registry) *Broker {
 		ProduceBytes:       counter(p, "strandline_produce_bytes_total", "Record bytes accepted from clients."),
 		FetchBytes:         counter(p, "strandline_fetch_bytes_total", "Record bytes sent to clients."),
 		Retries:            counter(p, "strandline_retries_total", "Publishes recognised as repeats of a stored batch."),
+		Rebalances:         counter(p, "strandline_group_rebalances_total", "Rebalances of consumer groups coordinated by this node."),
+		OffsetsExpired:     counter(p, "strandline_group_offsets_expired_total", "Committed offsets removed because they reached their retention."),
 		ConnectionsOpen:    gauge(p, "strandline_connections_open", "Open client connections."),
 		ConnectionsRefused: counters(p, "strandline_connections_refused_total", "Connections closed by the broker.", "reason"),
 		Requests:           counters(p, "strandline_requests_total", "Requests by API.", "api"),

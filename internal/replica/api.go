@@ -43,6 +43,9 @@ const (
 type AppendItem struct {
 	TP    kafka.TopicPartition
 	Batch record.Batch
+	// Within is the leader epoch in which the batch was decided: in any other one it is refused (I3). Nil for a client's batch,
+	// which no epoch has decided.
+	Within *kafka.LeaderEpoch
 }
 
 // AppendResult is the answer for one AppendItem. With an Err other than nil, Base is NoOffset (C062).

@@ -25,7 +25,7 @@ func (h *Host) Append(items []AppendItem, acks int16, timeout time.Duration) *Pr
 		case p == nil:
 			pr.fail(i, h.absent())
 		default:
-			p.append(pr, i, items[i].Batch, now)
+			p.append(pr, i, &items[i], now)
 		}
 	}
 	pr.done()
@@ -34,16 +34,16 @@ func (h *Host) Append(items []AppendItem, acks int16, timeout time.Duration) *Pr
 
 // append is the road of one batch through one partition: do we lead, is the ISR large enough, is it a repeat, the log, the
 // core, and the wait list.
-func (p *partition) append(pr *Produce, i int, b record.Batch, now time.Time) {
+func (p *partition) append(pr *Produce, i int, it *AppendItem, now time.Time) {
 	p.mu.Lock()
 	defer p.unlock()
 	r := &pr.results[i]
 	r.Leader, r.LeaderEpoch = p.mu.state.Leader, p.mu.state.LeaderEpoch
-	if err := p.admitLocked(pr.acks); err != nil {
+	if err := p.admitLocked(pr.acks, it.Within); err != nil {
 		pr.fail(i, err)
 		return
 	}
-	end, err := p.storeLocked(r, b, now)
+	end, err := p.storeLocked(r, it.Batch, now)
 	if err != nil {
 		pr.fail(i, err)
 		return
@@ -54,9 +54,13 @@ func (p *partition) append(pr *Produce, i int, b record.Batch, now time.Time) {
 	}
 }
 
-// admitLocked says whether this node may append for that kind of publish.
-func (p *partition) admitLocked(acks int16) error {
-	if err := p.leadsLocked(kafka.NoEpoch); err != nil {
+// admitLocked says whether this node may append for that kind of publish, decided within an epoch or (nil) in none.
+func (p *partition) admitLocked(acks int16, within *kafka.LeaderEpoch) error {
+	epoch := kafka.NoEpoch
+	if within != nil {
+		epoch = *within
+	}
+	if err := p.leadsLocked(epoch); err != nil {
 		return err
 	}
 	if p.mu.stall.on {

@@ -1,0 +1,43 @@
+package coordinator
+
+import "time"
+
+const (
+	// inboxMax bounds the requests that wait for one shard (I14). A client has one request in flight on a connection, so this many
+	// clients ask at once before one is told to come again.
+	inboxMax = 20_000
+	// flightsMax bounds the batches of one shard that are appended and not committed; then the shard waits, and its inbox fills.
+	flightsMax = 64
+	// batchBytesMax is the size at which a shard begins a new batch, in bytes. One record larger than this is a batch by itself.
+	batchBytesMax = 512 << 10
+	// batchKeep is the largest batch buffer an idle shard keeps.
+	batchKeep = 64 << 10
+	// commitWaitMax is how long a decided request waits for its commit (Kafka's offsets.commit.timeout.ms).
+	commitWaitMax = 5 * time.Second
+
+	// loadsMax bounds how many shards read their logs at the same time, and with loadBytes the memory that takes.
+	loadsMax = 8
+	// loadBytes is how much of a log is read at once.
+	loadBytes = 1 << 20
+	// loadStuckMax bounds how often a load looks again without having read anything.
+	loadStuckMax = 100
+	// reloadMin and reloadMax bound the pause before a shard is loaded again after a failure in the same epoch.
+	reloadMin = 50 * time.Millisecond
+	reloadMax = 10 * time.Second
+
+	// createEvery is the least time between two attempts to create the topic: every client asks for a coordinator several times a
+	// second while there is none.
+	createEvery = time.Second
+	// createMax bounds one attempt.
+	createMax = 10 * time.Second
+	// replicasMax is how many replicas the topic gets where there are that many brokers.
+	replicasMax = 3
+
+	// clockStepMax is how far the wall clock may have stepped against the monotonic one before offsets stop to expire; retention of
+	// records pauses at the same step (I9).
+	clockStepMax = 5 * time.Minute
+
+	// noteLinesMax lines about rebalances are logged by one shard in noteLinesEvery; members can cause any number of them.
+	noteLinesMax   = 20
+	noteLinesEvery = 10 * time.Second
+)

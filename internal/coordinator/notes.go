@@ -1,0 +1,60 @@
+package coordinator
+
+import (
+	"time"
+
+	"strandline.dev/internal/group"
+)
+
+// noteLimit bounds the lines about rebalances.
+type noteLimit struct {
+	since      time.Time
+	lines      int
+	suppressed int
+}
+
+// admit says whether one more line may be written, and how many were not since the last time that one was.
+func (l *noteLimit) admit(now time.Time) (suppressed int, ok bool) {
+	if now.Sub(l.since) > noteLinesEvery {
+		suppressed, l.suppressed = l.suppressed, 0
+		l.since, l.lines = now, 0
+	}
+	if l.lines >= noteLinesMax {
+		l.suppressed++
+		return 0, false
+	}
+	l.lines++
+	return suppressed, true
+}
+
+// tell logs and counts what the core noticed. Expiry is logged always (I10: it is never silent), rebalances as far as the limit allows.
+func (s *shard) tell(notes []group.Note) {
+	for _, n := range notes {
+		log := s.c.cfg.Log.With("group", n.Group)
+		switch n.Kind {
+		case group.OffsetExpired:
+			s.c.cfg.Metrics.OffsetsExpired.Inc()
+			log.Info("a committed offset has expired", "topic", n.Topic, "topic_partition", n.Partition, "why", n.Why)
+			continue
+		case group.RebalanceStarted:
+			s.c.cfg.Metrics.Rebalances.Inc()
+		}
+		suppressed, ok := s.notes.admit(time.Now())
+		if !ok {
+			continue
+		}
+		if suppressed > 0 {
+			log = log.With("lines_left_out", suppressed)
+		}
+		switch n.Kind {
+		case group.RebalanceStarted:
+			log.Info("a group rebalances", "generation", n.Generation, "why", n.Why)
+		case group.RebalanceCompleted:
+			log.Info("a group has its assignments", "generation", n.Generation)
+		case group.MemberRemoved:
+			log.Info("a member left its group", "member", n.Member, "why", n.Why)
+		case group.GroupRemoved:
+			log.Info("a group is removed", "why", n.Why)
+		}
+	}
+}
