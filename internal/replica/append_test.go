@@ -190,7 +190,7 @@ func TestAppend_ItemsSucceedOrFailApart(t *testing.T) {
 	tp := w.topic("orders", 2)
 	other := kafka.TopicPartition{Topic: tp.Topic, Partition: 1}
 	missing := kafka.TopicPartition{Topic: tp.Topic, Partition: 2}
-	p := w.host.Append([]AppendItem{{tp, batch(1)}, {missing, batch(1)}, {other, batch(3)}}, AcksAll, 0)
+	p := w.host.Append([]AppendItem{{TP: tp, Batch: batch(1)}, {TP: missing, Batch: batch(1)}, {TP: other, Batch: batch(3)}}, AcksAll, 0)
 	waitFor(t, p.Ready())
 	r := p.Results()
 	if r[0].Err != nil || r[0].Base != 0 || !errors.Is(r[1].Err, ErrUnknownPartition) || r[2].Err != nil || r[2].Base != 0 {

@@ -28,7 +28,7 @@ func BenchmarkAppend_AcksLeader(b *testing.B) {
 			c.SegmentBytes = 1 << 30
 			w.configs["bench"] = c
 			tp := w.topic("bench", 1)
-			items := []AppendItem{{tp, sized(records)}}
+			items := []AppendItem{{TP: tp, Batch: sized(records)}}
 			b.SetBytes(int64(len(items[0].Batch)))
 			b.ReportAllocs()
 			for b.Loop() {
@@ -49,7 +49,7 @@ func BenchmarkAppend_AcksAll(b *testing.B) {
 			c.SegmentBytes = 1 << 30
 			w.configs["bench"] = c
 			tp := w.topic("bench", 1)
-			items := []AppendItem{{tp, sized(1)}}
+			items := []AppendItem{{TP: tp, Batch: sized(1)}}
 			parked := make(chan *Produce, flight)
 			b.ReportAllocs()
 			for b.Loop() {

@@ -7,6 +7,7 @@ import (
 	"strandline.dev/internal/kafka"
 	"strandline.dev/internal/metadata"
 	"strandline.dev/internal/storage"
+	"strandline.dev/internal/sys/systest"
 )
 
 func configRecord(id kafka.TopicID, key, value string) metadata.Record {
@@ -214,7 +215,7 @@ func TestEpochs_ClientsAreTold(t *testing.T) {
 
 // TestC062_ErrorsComeWithoutOffsets: every way a look-up can fail answers NoOffset, never 0.
 func TestC062_ErrorsComeWithoutOffsets(t *testing.T) {
-	w, _ := newWorld(t)
+	w, fs := newWorld(t)
 	tp := w.topic("orders", 1)
 	w.acked(tp, batch(2))
 	missing := kafka.TopicPartition{Topic: tp.Topic, Partition: 9}
@@ -244,6 +245,20 @@ func TestC062_ErrorsComeWithoutOffsets(t *testing.T) {
 	if r := w.publish(missing, batch(1), AcksAll).Results()[0]; r.Err == nil || r.Base != kafka.NoOffset || r.TimestampMs != -1 {
 		t.Errorf("publish: %+v", r)
 	}
+	fs.Hook(func(op systest.Op) error { return errors.New("I/O error") }) // every look-up in a file
+	w.host.dir.SavePoints(nil)                                            // closes idle files
+	for _, ts := range []int64{MaxTimestamp, 0} {
+		if o, err := w.host.ListOffset(tp, ts, kafka.NoEpoch, false); err == nil || o != none {
+			t.Errorf("ListOffset(%d) on a broken disk = %+v, %v", ts, o, err)
+		}
+	}
+	if r := w.fetch(at(tp, 0)); !errors.Is(r.Err, ErrStorage) || r.HighWatermark != kafka.NoOffset || r.LogStart != kafka.NoOffset {
+		t.Errorf("fetch on a broken disk: %+v", r)
+	}
+	if r := w.publish(tp, batch(1), AcksAll).Results()[0]; !errors.Is(r.Err, ErrStorage) || r.Base != kafka.NoOffset {
+		t.Errorf("publish on a broken disk: %+v", r)
+	}
+	fs.Hook(nil)
 	w.stop(false)
 	if r := w.publish(tp, batch(1), AcksLeader).Results()[0]; !errors.Is(r.Err, ErrStopped) || r.Base != kafka.NoOffset {
 		t.Errorf("publish after stop: %+v", r)

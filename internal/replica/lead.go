@@ -32,7 +32,6 @@ func (p *partition) assign(a assignment) error {
 	if p.mu.log != nil && p.mu.settings != a.settings {
 		p.mu.log.SetOptions(a.settings.options(p))
 		p.mu.settings = a.settings
-		p.news.Store(true) // another flush policy moves the stored end
 	}
 	newer := a.state.LeaderEpoch > p.mu.state.LeaderEpoch
 	if a.state.PartitionEpoch >= p.mu.state.PartitionEpoch || newer {

@@ -73,6 +73,28 @@ func TestI10_QuarantineInTheSameProcess(t *testing.T) {
 	}
 }
 
+// TestI10_AnImageOfBeforeTheRegistrationSetsNothingAside, even when it is newer than the one before and lacks the topic.
+func TestI10_AnImageOfBeforeTheRegistrationSetsNothingAside(t *testing.T) {
+	w, _ := newWorld(t)
+	tp := w.topic("orders", 1)
+	w.acked(tp, batch(3))
+	w.stop(false)
+	w.start()
+	w.must(w.host.Reconcile(w.img))
+	without, err := metadata.Empty().Apply(w.version+1, nil)
+	w.must(err)
+	w.must(w.host.Reconcile(without))
+	if q, _ := w.dir.Quarantined(); len(q) != 0 {
+		t.Fatalf("quarantine holds %v", q)
+	}
+	w.version += 2
+	w.register()
+	w.must(w.host.WaitApplied(context.Background(), w.version))
+	if s := w.status(tp); s.End != 3 || s.Role != Leading {
+		t.Fatalf("%+v", s)
+	}
+}
+
 // TestC079_RecreatedTopicIsAnotherPartition: the name is the same, the id is not; the old one answers nobody and the new one
 // starts at 0.
 func TestC079_RecreatedTopicIsAnotherPartition(t *testing.T) {
@@ -157,7 +179,7 @@ func TestI4_DamagedLogIsOfflineByNameAndTheRestWorks(t *testing.T) {
 	}
 	name := segmentFile(t, w, tp)
 	w.must(fs.FlipBit(name, 100, 3)) // in the first batch, under valid ones
-	if r := w.fetch(at(tp, 0)); !errors.Is(r.Err, ErrStorage) || len(r.Records) != 0 {
+	if r := w.fetch(at(tp, 0)); !errors.Is(r.Err, ErrStorage) || len(r.Records) != 0 || r.HighWatermark != kafka.NoOffset {
 		t.Fatalf("I11: a flipped bit was served: %+v", r)
 	}
 	if s := w.status(tp); s.Role != Offline || s.Problem == "" {
@@ -170,6 +192,15 @@ func TestI4_DamagedLogIsOfflineByNameAndTheRestWorks(t *testing.T) {
 	w.change(tp, func(s *kafka.PartitionState) { s.LeaderEpoch++ }) // no epoch makes it whole
 	if s := w.status(tp); s.Role != Offline {
 		t.Fatalf("led again: %+v", s)
+	}
+	w.acked(other, batch(1))
+
+	w.restart(false) // the next process finds it at once
+	if !slices.Equal(w.found.Damaged, []kafka.TopicPartition{tp}) || len(w.found.Unclean) != 0 {
+		t.Fatalf("found %+v", w.found)
+	}
+	if s := w.status(tp); s.Role != Offline || s.Problem == "" {
+		t.Fatalf("after a restart: %+v", s)
 	}
 	w.acked(other, batch(1))
 }

@@ -120,7 +120,7 @@ func TestI3_ConcurrentUse(t *testing.T) {
 			r := rand.New(rand.NewPCG(uint64(n), 2))
 			for !isReady(stop) {
 				i := r.IntN(len(tps))
-				p := w.host.Append([]AppendItem{{tps[i], batch(1 + r.IntN(3))}, {doomed, batch(1)}}, AcksAll, time.Minute)
+				p := w.host.Append([]AppendItem{{TP: tps[i], Batch: batch(1 + r.IntN(3))}, {TP: doomed, Batch: batch(1)}}, AcksAll, time.Minute)
 				if r.IntN(20) == 0 {
 					p.Expire()
 				}
@@ -161,6 +161,27 @@ func TestI3_ConcurrentUse(t *testing.T) {
 			t.Errorf("%v: %d waits are left", tp, n)
 		}
 	}
+}
+
+// TestUnlock_NoStoredEndIsLost: stored ends that arrive while somebody holds the partition are taken in by that holder, or
+// the publish would hang.
+func TestUnlock_NoStoredEndIsLost(t *testing.T) {
+	w, _ := newWorld(t)
+	tp := w.topic("orders", 1)
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Go(func() {
+			for !isReady(stop) {
+				w.host.Describe(tp)
+			}
+		})
+	}
+	for range 3000 {
+		w.acked(tp, batch(1))
+	}
+	close(stop)
+	wg.Wait()
 }
 
 // follow reads a partition as a consumer does, until stop, and checks that offsets are dense. It returns how many batches.
