@@ -33,19 +33,21 @@ func (s *Shard) applyOffset(key, value []byte, at time.Time) error {
 	if err := k.ReadFrom(key); err != nil {
 		return fmt.Errorf("%w: key of an offset: %v", ErrMalformed, err)
 	}
-	if value == nil {
+	var v kmsg.OffsetCommitValue
+	if value != nil {
+		if err := checkValueVersion(value, offsetValueVersion); err != nil {
+			return fmt.Errorf("offset of group %q: %w", k.Group, err)
+		}
+		if err := v.ReadFrom(value); err != nil {
+			return fmt.Errorf("%w: offset of group %q: %v", ErrMalformed, k.Group, err)
+		}
+	}
+	if value == nil || v.Offset < 0 { // we store no negative one; from elsewhere it can only mean that there is none
 		if g := s.groups[k.Group]; g != nil {
 			g.removeOffset(k.Topic, k.Partition)
 			s.applied(g)
 		}
 		return nil
-	}
-	if err := checkValueVersion(value, offsetValueVersion); err != nil {
-		return fmt.Errorf("offset of group %q: %w", k.Group, err)
-	}
-	var v kmsg.OffsetCommitValue
-	if err := v.ReadFrom(value); err != nil {
-		return fmt.Errorf("%w: offset of group %q: %v", ErrMalformed, k.Group, err)
 	}
 	o := committed{offset: kafka.Offset(v.Offset), epoch: kafka.NoEpoch, metadata: v.Metadata, atMs: v.CommitTimestamp, topic: v.TopicID}
 	if v.Version >= 3 {

@@ -175,8 +175,8 @@ type Loaded struct{}
 
 // Tick lets the timers that are due act.
 type Tick struct {
-	// RecordsKept says how long a topic keeps its records; negative means for ever, 0 means that there is no such topic. Offsets live
-	// at least as long. Nil stands for 0.
+	// RecordsKept says how long a topic keeps its records; 0 means that there is no such topic, negative means for ever, and is also the
+	// answer while the wall clock is not to be trusted. Offsets live at least as long. Nil stands for 0.
 	RecordsKept func(kafka.TopicID) time.Duration
 }
 

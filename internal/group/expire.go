@@ -22,7 +22,7 @@ func (x *step) expire(g *group) {
 	if c.phase != empty {
 		return // armed again when it becomes empty
 	}
-	if len(c.pending) > 0 || !x.isSteady() {
+	if len(c.pending) > 0 {
 		x.arm(&g.expiry, expiryCheckMin)
 		return
 	}
@@ -68,17 +68,20 @@ func (x *step) timeLeft(g *group, o committed) time.Duration {
 	return retention - x.age(sinceMs)
 }
 
-// age is the time since a stamp by whichever clock says less: the wall clock, or the wall clock of when the shard was loaded plus the
-// monotonic time since. So a step of the wall clock never makes anything old (C049).
+// age is the time since a stamp by whichever clock says less: the wall clock, or the steady one. A step of the wall clock makes nothing old
+// (C049): stamps are never behind the steady clock of their reign, so within it no age exceeds the time that has really passed.
 func (x *step) age(ms int64) time.Duration {
 	stamp := time.UnixMilli(ms)
-	steady := x.loadedAt.Wall.Add(x.now.Mono.Sub(x.loadedAt.Mono))
-	return min(x.now.Wall.Sub(stamp), steady.Sub(stamp))
+	return min(x.now.Wall.Sub(stamp), x.steady().Sub(stamp))
 }
 
-// isSteady says whether the wall clock has kept pace with the monotonic one since the shard was loaded. While it has not, stamps of this
-// reign cannot be compared with it.
-func (x *step) isSteady() bool {
-	step := x.now.Wall.Sub(x.loadedAt.Wall) - x.now.Mono.Sub(x.loadedAt.Mono)
-	return step.Abs() <= steadyMax
+// steady is the wall clock of when the shard was loaded and the monotonic time since.
+func (x *step) steady() time.Time {
+	return x.loadedAt.Wall.Add(x.now.Mono.Sub(x.loadedAt.Mono))
+}
+
+// stampMs is what a record of this step says about its time, in milliseconds since the Unix epoch: the later of the wall clock and
+// the steady one.
+func (x *step) stampMs() int64 {
+	return max(x.now.Wall.UnixMilli(), x.steady().UnixMilli())
 }

@@ -56,9 +56,6 @@ const (
 	// changed retention of a topic count within a day.
 	expiryCheckMin = 10 * time.Minute
 	expiryCheckMax = 24 * time.Hour
-	// steadyMax is how far the wall clock may have stepped against the monotonic clock since the shard was loaded before expiry
-	// pauses (as retention does).
-	steadyMax = 5 * time.Minute
 )
 
 // withDefaults fills what is not set.

@@ -176,9 +176,6 @@ func (x *step) create(id string) *group {
 	return g
 }
 
-// stampMs is what a record of this step says about its time, in milliseconds since the Unix epoch.
-func (x *step) stampMs() int64 { return x.now.Wall.UnixMilli() }
-
 // checkGroupID refuses ids that no member and no record can have (K46).
 func checkGroupID(id string) kafka.ErrorCode {
 	if id == "" || len(id) > groupIDBytesMax {

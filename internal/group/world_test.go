@@ -1,0 +1,231 @@
+package group
+
+import (
+	"bytes"
+	"fmt"
+	"reflect"
+	"time"
+
+	"strandline.dev/internal/kafka"
+)
+
+// failer is what *testing.T and *rapid.T have in common here.
+type failer interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+// world is a shell without a machine: a shard, its log, and two clocks.
+type world struct {
+	t     failer
+	cfg   Config
+	shard *Shard
+	log   []KV
+	now   Moment
+	kept  map[kafka.TopicID]time.Duration
+	seen  func(passed time.Duration, e Effects)
+	fast  bool // leave the replay after every step out
+}
+
+func newWorld(t failer, cfg Config) *world {
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	w := &world{t: t, cfg: cfg, now: Moment{Mono: start, Wall: start}, kept: map[kafka.TopicID]time.Duration{}}
+	w.seen = func(time.Duration, Effects) {}
+	w.shard = NewShard(cfg)
+	w.shard.Step(Loaded{}, w.now)
+	return w
+}
+
+// do performs one event as a shell does: append, apply at once. The log must give the same hard state (P33).
+func (w *world) do(ev Event) Effects { return w.doAt(ev, 0) }
+
+func (w *world) doAt(ev Event, passed time.Duration) Effects {
+	e := w.shard.Step(ev, w.now)
+	for _, kv := range e.Records {
+		w.log = append(w.log, kv)
+		if err := w.shard.Apply(kv.Key, kv.Value, w.now.Wall); err != nil {
+			w.t.Fatalf("a record of the shard itself: %v", err)
+		}
+	}
+	if len(e.Records) > 0 && !w.fast {
+		w.checkReplay()
+	}
+	if !w.fast {
+		w.checkBooks()
+	}
+	w.seen(passed, e)
+	return e
+}
+
+// advance lets time pass, with a Tick at each deadline.
+func (w *world) advance(d time.Duration) []Effects {
+	var all []Effects
+	start, end := w.now, w.now.Mono.Add(d)
+	for {
+		at, ok := w.shard.NextDeadline()
+		if !ok || at.After(end) {
+			break
+		}
+		if at.After(w.now.Mono) {
+			w.now = Moment{Mono: at, Wall: w.now.Wall.Add(at.Sub(w.now.Mono))}
+		}
+		all = append(all, w.doAt(Tick{RecordsKept: w.recordsKept}, w.now.Mono.Sub(start.Mono)))
+	}
+	w.now = Moment{Mono: end, Wall: w.now.Wall.Add(end.Sub(w.now.Mono))}
+	return all
+}
+
+func (w *world) recordsKept(id kafka.TopicID) time.Duration { return w.kept[id] }
+
+func (w *world) stepWall(d time.Duration) { w.now.Wall = w.now.Wall.Add(d) }
+
+// restart rebuilds the shard from its log, which has lost its last cut records.
+func (w *world) restart(cut int, compact bool) {
+	w.log = w.log[:len(w.log)-min(cut, len(w.log))]
+	if compact {
+		w.log = compacted(w.log)
+	}
+	w.shard = replay(w.t, w.cfg, w.log, w.now.Wall)
+	e := w.shard.Step(Loaded{}, w.now)
+	w.seen(0, e)
+}
+
+func replay(t failer, cfg Config, log []KV, at time.Time) *Shard {
+	s := NewShard(cfg)
+	for _, kv := range log {
+		if err := s.Apply(kv.Key, kv.Value, at); err != nil {
+			t.Fatalf("replay: %v", err)
+		}
+	}
+	return s
+}
+
+// compacted keeps the newest record of each key, in the order of the log. Tombstones may stay or go: here the last record of the log
+// stays whatever it is.
+func compacted(log []KV) []KV {
+	newest := map[string]int{}
+	for i, kv := range log {
+		newest[string(kv.Key)] = i
+	}
+	var out []KV
+	for i, kv := range log {
+		if newest[string(kv.Key)] == i && (kv.Value != nil || i == len(log)-1) {
+			out = append(out, kv)
+		}
+	}
+	return out
+}
+
+// checkReplay compares the live hard state with that of the log, whole and compacted (P33).
+func (w *world) checkReplay() {
+	w.t.Helper()
+	live := hardState(w.shard)
+	for _, log := range [][]KV{w.log, compacted(w.log)} {
+		if again := hardState(replay(w.t, w.cfg, log, w.now.Wall)); !reflect.DeepEqual(live, again) {
+			w.t.Fatalf("P33: the log gives another state\nlive %v\nlog  %v", live, again)
+		}
+	}
+}
+
+// hardState is what the log says, as plain values.
+func hardState(s *Shard) map[string]any {
+	out := map[string]any{}
+	for id, g := range s.groups {
+		if g.stored != nil {
+			out["group "+id] = *g.stored
+		}
+		for p, o := range g.sortedOffsets() {
+			out[fmt.Sprintf("offset %s %s/%d", id, p.topic, p.partition)] = o
+		}
+	}
+	return out
+}
+
+// checkBooks recounts everything that is kept as a sum.
+func (w *world) checkBooks() {
+	w.t.Helper()
+	armed := map[*timer]bool{}
+	for i, t := range w.shard.timers.heap {
+		armed[t] = true
+		if t.slot != i+1 || i > 0 && t.before(w.shard.timers.heap[(i-1)/2]) {
+			w.t.Fatalf("timer %d is not where it belongs", i)
+		}
+	}
+	waiting := 0
+	for id, g := range w.shard.groups {
+		waiting += w.checkGroup(id, g, armed)
+	}
+	if waiting != len(w.shard.waiting) {
+		w.t.Fatalf("%d requests wait in groups, %d in the shard", waiting, len(w.shard.waiting))
+	}
+	for tm := range armed {
+		w.t.Fatalf("C114: a timer of kind %d belongs to nothing that lives", tm.kind)
+	}
+}
+
+// checkGroup recounts one group, takes its timers out of armed, and returns how many requests wait in it.
+func (w *world) checkGroup(id string, g *group, armed map[*timer]bool) (waiting int) {
+	w.t.Helper()
+	c := &g.classic
+	again := roster{protocolType: c.protocolType}
+	joining, unsynced, listed := 0, 0, 0
+	for m := range c.all() {
+		copied := *m
+		again.add(&copied)
+		listed++
+		if m.join != 0 {
+			joining++
+		}
+		if m.sync != 0 {
+			waiting++
+		}
+		if m.owesSync {
+			unsynced++
+		}
+		if !m.waits() && !m.timer.isArmed() {
+			w.t.Fatalf("group %s: nothing watches %s", id, m.id)
+		}
+		delete(armed, &m.timer)
+	}
+	for _, t := range c.pending {
+		if !t.isArmed() {
+			w.t.Fatalf("group %s: nothing watches a pending member", id)
+		}
+		delete(armed, t)
+	}
+	same := listed == len(c.members) && joining == c.joining && unsynced == c.unsynced && again.recordBytes == c.recordBytes &&
+		again.protocolBytes == c.protocolBytes && len(again.instances) == len(c.instances) && (listed == 0 || reflect.DeepEqual(again.supported, c.supported))
+	if !same {
+		w.t.Fatalf("group %s: the sums differ: %+v, counted %+v joining %d unsynced %d", id, c, again, joining, unsynced)
+	}
+	if (c.phase == preparing) != c.joinTimer.isArmed() || (c.unsynced > 0) != c.syncTimer.isArmed() || c.phase == empty && !g.expiry.isArmed() && len(c.pending) == 0 {
+		w.t.Fatalf("group %s: %v with timers join=%v sync=%v expiry=%v", id, c.phase, c.joinTimer.isArmed(), c.syncTimer.isArmed(), g.expiry.isArmed())
+	}
+	if c.phase == stable {
+		w.checkStable(id, g)
+	}
+	delete(armed, &c.joinTimer)
+	delete(armed, &c.syncTimer)
+	delete(armed, &g.expiry)
+	return waiting + joining
+}
+
+// checkStable compares a stable group with its record: a restart must bring it back as it is.
+func (w *world) checkStable(id string, g *group) {
+	w.t.Helper()
+	c, r := &g.classic, g.stored
+	if r == nil || r.generation != c.generation || r.protocol != c.protocol || r.leader != c.leaderID() || len(r.members) != len(c.members) {
+		w.t.Fatalf("group %s is stable, its record is %+v", id, r)
+	}
+	for m := range c.all() {
+		i, ok := r.index[m.id]
+		if !ok || !bytes.Equal(r.members[i].subscription, m.metadata(c.protocol)) {
+			w.t.Fatalf("group %s: the record does not know %s as it is", id, m.id)
+		}
+	}
+}
+
+func testID(n byte) (id kafka.ID) {
+	id[15] = n
+	return id
+}
