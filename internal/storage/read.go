@@ -24,6 +24,9 @@ func (l *Log) Read(from, upper kafka.Offset, r ReadLimits, dst []byte) ([]byte, 
 	rebuilt := false
 	for attempt := 1; ; attempt++ {
 		out, raced, err := l.readOnce(from, upper, r, dst[:filled])
+		if err == nil && !raced {
+			return out, nil
+		}
 		var corrupt *CorruptError
 		switch {
 		case raced && attempt < readAttempts:
@@ -63,16 +66,16 @@ type cursor struct {
 func (l *Log) readOnce(from, upper kafka.Offset, r ReadLimits, dst []byte) (out []byte, raced bool, err error) {
 	filled := len(dst)
 	next := from
+	var c cursor
 	for {
-		c, err := l.pinAt(next, upper, next == from)
-		if c == nil {
+		if ok, err := l.pinAt(&c, next, upper, next == from); !ok {
 			return dst, false, err
 		}
 		budget := r.MaxBytes - (len(dst) - filled)
 		dst, err = c.read(dst, budget, upper, r.AtLeastOne && len(dst) == filled)
 		progressed := c.next > next
 		next = c.next
-		if l.unpinCursor(c, err == nil) {
+		if l.unpinCursor(&c, err == nil) {
 			return dst[:filled], true, nil
 		}
 		if err != nil || !progressed || next < c.end || c.last || len(dst)-filled >= r.MaxBytes {
@@ -81,50 +84,49 @@ func (l *Log) readOnce(from, upper kafka.Offset, r ReadLimits, dst []byte) (out 
 	}
 }
 
-// pinAt pins the segment that holds off. It returns nil when there is nothing to read there.
-func (l *Log) pinAt(off, upper kafka.Offset, first bool) (*cursor, error) {
+// pinAt points the cursor at the segment that holds off and pins it. ok is false when there is nothing to read there.
+func (l *Log) pinAt(c *cursor, off, upper kafka.Offset, first bool) (ok bool, err error) {
 	for {
 		l.mu.Lock()
-		if l.mu.closed {
-			l.mu.Unlock()
-			return nil, ErrClosed
-		}
-		if off < l.mu.start || off > l.mu.end {
-			start, end := l.mu.start, l.mu.end
-			l.mu.Unlock()
-			if !first {
-				return nil, nil // retention or a truncation came in between: what was read stands
-			}
-			return nil, fmt.Errorf("%w: %d not in [%d, %d]", ErrOutOfRange, off, start, end)
-		}
-		if off >= min(upper, l.mu.end) {
-			l.mu.Unlock()
-			return nil, nil
-		}
-		i := l.findLocked(off)
-		s := l.mu.segments[i]
-		pos, exact := l.hintedLocked(s, off)
-		if !exact && s.index == nil {
-			l.mu.Unlock()
-			if err := l.loadIndex(s); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		if !exact {
-			pos = s.index.floor(off)
-		}
-		f, err := l.pinLocked(s)
-		c := &cursor{segment: s, file: f, next: off, pos: pos, exact: exact, limit: s.size, end: s.end, last: i == len(l.mu.segments)-1, cuts: l.mu.cuts}
+		unindexed, ok, err := l.pinAtLocked(c, off, upper, first)
 		l.mu.Unlock()
-		if isMissing(err) {
-			return nil, &CorruptError{File: s.path, Why: "the segment's file is missing"}
+		if unindexed == nil {
+			return ok, err
 		}
-		if err != nil {
-			return nil, err
+		if err := l.loadIndex(unindexed); err != nil {
+			return false, err
 		}
-		return c, nil
 	}
+}
+
+// pinAtLocked is one attempt of pinAt; unindexed is a segment whose index has to be loaded first.
+func (l *Log) pinAtLocked(c *cursor, off, upper kafka.Offset, first bool) (unindexed *segment, ok bool, err error) {
+	switch {
+	case l.mu.closed:
+		return nil, false, ErrClosed
+	case off < l.mu.start || off > l.mu.end:
+		if !first {
+			return nil, false, nil // retention or a truncation came in between: what was read stands
+		}
+		return nil, false, fmt.Errorf("%w: %d not in [%d, %d]", ErrOutOfRange, off, l.mu.start, l.mu.end)
+	case off >= min(upper, l.mu.end):
+		return nil, false, nil
+	}
+	i := l.findLocked(off)
+	s := l.mu.segments[i]
+	pos, exact := l.hintedLocked(s, off)
+	if !exact {
+		if s.index == nil {
+			return s, false, nil
+		}
+		pos = s.index.floor(off)
+	}
+	f, err := l.pinLocked(s)
+	if isMissing(err) {
+		return nil, false, &CorruptError{File: s.path, Why: "the segment's file is missing"}
+	}
+	*c = cursor{segment: s, file: f, next: off, pos: pos, exact: exact, limit: s.size, end: s.end, last: i == len(l.mu.segments)-1, cuts: l.mu.cuts}
+	return nil, err == nil, err
 }
 
 func (l *Log) hintedLocked(s *segment, off kafka.Offset) (int64, bool) {
