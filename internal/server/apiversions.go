@@ -6,11 +6,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"strandline.dev/internal/kafka"
-	"strandline.dev/internal/wire"
 )
 
-// handleApiVersions lists what the version table holds (KIP-511). Versions above ours never get here: their layout is unknown, so the
-// connection answers them itself (frame.go).
+// handleApiVersions lists what has a handler, with the ranges of the version table (KIP-511). Versions above ours never get here: their
+// layout is unknown, so the connection answers them itself (frame.go).
 func (s *Server) handleApiVersions(_ context.Context, call *Call) Reply {
 	req := call.Request.(*kmsg.ApiVersionsRequest)
 	resp := reply[*kmsg.ApiVersionsResponse](req)
@@ -18,7 +17,7 @@ func (s *Server) handleApiVersions(_ context.Context, call *Call) Reply {
 	if resp.ErrorCode != 0 {
 		return ready(resp)
 	}
-	for _, a := range wire.APIs() {
+	for _, a := range s.apis {
 		k := kmsg.NewApiVersionsResponseApiKey()
 		k.ApiKey, k.MinVersion, k.MaxVersion = a.Key, a.AdvertisedMin, a.Max
 		resp.ApiKeys = append(resp.ApiKeys, k)

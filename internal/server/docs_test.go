@@ -6,8 +6,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-
-	"strandline.dev/internal/wire"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write docs/protocol.md anew instead of comparing it")
@@ -43,7 +41,7 @@ connection has been answered, so a long poll holds up what follows it.
 func TestDocs_ProtocolPageIsCurrent(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(protocolIntro)
-	for _, a := range wire.APIs() {
+	for _, a := range served() {
 		fmt.Fprintf(&b, "| %d | %s | %d-%d | %d | %s |\n", a.Key, a.Name, a.Min, a.Max, a.AdvertisedMin, rowOf(a.Key).operation)
 	}
 	b.WriteString(protocolNotes)

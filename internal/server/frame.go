@@ -146,6 +146,8 @@ func (c *conn) decode(x *exchange) error {
 	switch {
 	case err == nil:
 		err = decodeBody(x, h, body)
+	case rowOf(h.Key) == nil:
+		err = wire.ErrUnknownKey
 	case errors.Is(err, wire.ErrVersionTooNew) && h.Key == wire.KeyApiVersions:
 		x.reply, err = ready(wire.RefuseApiVersions()), nil
 	case errors.Is(err, wire.ErrVersionTooOld):
@@ -172,7 +174,9 @@ func decodeBody(x *exchange, h wire.RequestHeader, body []byte) error {
 	if err != nil {
 		return err
 	}
-	x.call.Request, x.row = req, rowOf(h.Key)
+	if x.call.Request, x.row = req, rowOf(h.Key); x.row == nil {
+		return wire.ErrUnknownKey
+	}
 	return wire.DecodeRequest(req, body)
 }
 

@@ -8,7 +8,6 @@ import (
 
 	"strandline.dev/internal/kafka"
 	"strandline.dev/internal/replica"
-	"strandline.dev/internal/wire"
 )
 
 // Whatever bytes a peer sends, pipelined and then half-closed, the node lives, and everything the connection held is given back. The seeds
@@ -17,7 +16,7 @@ func FuzzConnection(f *testing.F) {
 	b := newTestBroker(f, testOptions{limits: Limits{FrameStall: time.Second}})
 	c := b.dial()
 	id := c.create("fuzz", 2)
-	for _, a := range wire.APIs() {
+	for _, a := range served() {
 		for _, v := range []int16{a.Min, a.Max} {
 			req := request(a.Key, "fuzz", id, b.newBatch("x"))
 			req.SetVersion(v)

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"slices"
 
 	"strandline.dev/internal/wire"
 )
@@ -16,8 +17,8 @@ type row struct {
 	longPoll bool
 }
 
-// rows is the handler table, by key. TestTable_RowsAndVersionsAgree holds it against the version table: what is advertised has a
-// handler, and the reverse. docs/protocol.md is made of both.
+// rows is the handler table, by key. What is advertised has a handler, and the reverse: ApiVersions lists these rows, with the ranges of
+// the version table. docs/protocol.md is made of both.
 var rows = []row{
 	{key: wire.KeyProduce, handle: (*Server).handleProduce, operation: "Write on Topic"},
 	{key: wire.KeyFetch, handle: (*Server).handleFetch, operation: "Read on Topic", longPoll: true},
@@ -44,4 +45,10 @@ func rowOf(key int16) *row {
 		}
 	}
 	return nil
+}
+
+// served returns the version table's rows of the APIs that have a handler: nothing else is advertised or answered.
+func served() []wire.API {
+	all := wire.APIs()
+	return slices.DeleteFunc(all, func(a wire.API) bool { return rowOf(a.Key) == nil })
 }

@@ -71,6 +71,7 @@ type Server struct {
 	ids      *producerIDs
 	encoders sync.Pool                    // of *wire.FetchEncoder
 	fetches  sync.Pool                    // of *fetchWork
+	apis     []wire.API                   // what is served: what ApiVersions answers
 	counts   map[int16]prometheus.Counter // of requests, by key
 	open     atomic.Int64
 	resolved atomic.Pointer[settings]
@@ -83,8 +84,9 @@ func New(c Config) *Server {
 	s.peers = &peerLog{log: c.Log, metrics: c.Metrics, lines: map[reason]*lineCount{}}
 	s.sessions = newSessionCache()
 	s.ids = &producerIDs{}
+	s.apis = served()
 	s.counts = map[int16]prometheus.Counter{}
-	for _, a := range wire.APIs() {
+	for _, a := range s.apis {
 		s.counts[a.Key] = c.Metrics.Requests.WithLabelValues(a.Name)
 	}
 	return s

@@ -66,6 +66,10 @@ func ReadFrame(r io.Reader, buf []byte, limit int, budget Budget) (frame []byte,
 	return buf, nil
 }
 
+// FrameSize judges the first four bytes of a frame and returns the size they announce, in bytes, for readers that bring their own
+// buffers. Errors: ErrFrameSize, ErrHTTP, ErrTLS.
+func FrameSize(head []byte, limit int) (int, error) { return frameSize(head, limit) }
+
 // frameSize judges the first four bytes of a frame. A peer that speaks another protocol is named: that log line saves an hour.
 func frameSize(head []byte, limit int) (int, error) {
 	size := int64(int32(binary.BigEndian.Uint32(head)))
