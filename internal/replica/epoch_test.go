@@ -169,6 +169,11 @@ func TestI13_OlderImageChangesNothing(t *testing.T) {
 	if s := w.status(tp); s.Epoch != 5 || s.Role != Leading {
 		t.Fatalf("%+v", s)
 	}
+	later := w.topic("later", 1)
+	w.must(w.host.Reconcile(old)) // does not know the topic
+	if s := w.status(later); s.Role != Leading {
+		t.Fatalf("%+v", s)
+	}
 }
 
 // TestEpochs_ClientsAreTold: fenced, unknown, diverging.

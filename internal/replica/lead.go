@@ -33,13 +33,12 @@ func (p *partition) assign(a assignment) error {
 		p.mu.log.SetOptions(a.settings.options(p))
 		p.mu.settings = a.settings
 	}
-	newer := a.state.LeaderEpoch > p.mu.state.LeaderEpoch
-	if a.state.PartitionEpoch >= p.mu.state.PartitionEpoch || newer {
+	if a.state.PartitionEpoch >= p.mu.state.PartitionEpoch {
 		p.mu.state = a.state
 	}
 	role := p.roleLocked(a)
 	if role != Leading {
-		if role != p.mu.role || newer {
+		if role != p.mu.role {
 			p.stepDownLocked(role, reason(role, p.mu.problem))
 		}
 		return nil
