@@ -13,6 +13,7 @@ import (
 
 	"strandline.dev/internal/config"
 	"strandline.dev/internal/controller"
+	"strandline.dev/internal/coordinator"
 	"strandline.dev/internal/kafka"
 	"strandline.dev/internal/metadata"
 	"strandline.dev/internal/metrics"
@@ -28,6 +29,9 @@ const (
 	registerTimeMax = 10 * time.Second
 	// fenceTimeMax bounds the goodbye to the controller; without it the next start is only less tidy.
 	fenceTimeMax = 5 * time.Second
+	// reconcileAgain is the pause before a failed reconciliation is tried again: a full or slow disk needs a moment, and an idle
+	// cluster may publish no Image for hours.
+	reconcileAgain = 2 * time.Second
 	// httpStopMax bounds how long open HTTP requests may take once the node stops.
 	httpStopMax = 2 * time.Second
 )
@@ -50,13 +54,14 @@ type Node struct {
 	listeners []server.Listener
 	httpBind  net.Listener
 
-	dir        *storage.Dir
-	quorum     *quorum.Quorum
-	host       *replica.Host
-	controller *controller.Controller
-	server     *server.Server
-	http       *http.Server
-	epoch      kafka.BrokerEpoch
+	dir         *storage.Dir
+	quorum      *quorum.Quorum
+	host        *replica.Host
+	controller  *controller.Controller
+	coordinator *coordinator.Coordinator
+	server      *server.Server
+	http        *http.Server
+	epoch       kafka.BrokerEpoch
 
 	// settings caches the broker settings of the newest Image.
 	settings atomic.Pointer[settings]

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"time"
 
 	"strandline.dev/internal/kafka"
 	"strandline.dev/internal/metadata"
@@ -82,13 +83,18 @@ func (n *Node) becomeReady(ctx context.Context) error {
 func (n *Node) reconcile(ctx context.Context) error {
 	for {
 		changed := n.quorum.Changed() // before Image: a publish in between is seen as a change
-		if err := n.host.Reconcile(n.quorum.Image()); err != nil {
-			n.log.Error("some partitions are not what the metadata says; trying again at the next change", "error", err)
+		img := n.quorum.Image()
+		var again <-chan time.Time
+		if err := n.host.Reconcile(img); err != nil {
+			n.log.Error("some partitions are not what the metadata says; trying again", "error", err, "pause", reconcileAgain)
+			again = time.After(reconcileAgain)
 		}
+		n.coordinator.Update(img)
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-changed:
+		case <-again:
 		}
 	}
 }
