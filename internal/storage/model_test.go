@@ -464,14 +464,18 @@ func (m *model) crashNow(mode systest.CrashMode, when string) {
 	damageAllowed := mode == systest.Random
 	what := fmt.Sprintf("%s, %s", when, mode)
 
+	after := systest.LoseAll
+	if m.opts.Policy == Replicated {
+		after = systest.KillProcess // a power cut may take what was reported
+	}
 	second := image.Clone(systest.KillProcess)
 	second.CrashAt(1 + int64(m.rng.IntN(8)))
 	if d, err := tryTestDir(second); err == nil {
 		d.OpenLog(testTP, m.opts)
 	}
-	interrupted := m.reopenAndCheck(second.Crash(systest.LoseAll), what+", crashed in recovery", outcomes, damageAllowed)
+	interrupted := m.reopenAndCheck(second.Crash(after), what+", crashed in recovery", outcomes, damageAllowed)
 	first := m.reopenAndCheck(image, what, outcomes, damageAllowed)
-	again := m.reopenAndCheck(image.Crash(systest.LoseAll), what+", second recovery", outcomes, damageAllowed)
+	again := m.reopenAndCheck(image.Crash(after), what+", second recovery", outcomes, damageAllowed)
 	if again != first || (mode != systest.KillProcess && interrupted != first) {
 		m.fatal("%s: recovered to %s, then to %s, and after a crash in recovery to %s", what, first, again, interrupted)
 	}
@@ -497,12 +501,29 @@ func (m *model) reopenAndCheck(fsys *systest.FS, when string, outcomes []outcome
 	return fmt.Sprintf("[%d, %d) damaged %t", l.Start(), l.End(), l.Damaged() != nil)
 }
 
+// modelConfigs are odd on purpose: rolls at almost every batch, by age, hardly ever; every batch indexed, hardly any.
+var modelConfigs = []struct {
+	name    string
+	options LogOptions
+	crashes []systest.CrashMode
+}{
+	{"small", smallLog, []systest.CrashMode{systest.LoseAll, systest.KeepAll, systest.Random, systest.KillProcess}},
+	{"tiny", LogOptions{SegmentBytes: 700, IndexInterval: 1}, []systest.CrashMode{systest.LoseAll, systest.KillProcess}},
+	{"by age", LogOptions{SegmentAge: 3 * time.Second, IndexInterval: 300}, []systest.CrashMode{systest.LoseAll, systest.KillProcess}},
+	{"one segment", LogOptions{}, []systest.CrashMode{systest.LoseAll, systest.KillProcess}},
+	// `replicated` promises only to survive a killed process.
+	{"replicated", LogOptions{Policy: Replicated, SegmentBytes: 1000, IndexInterval: 1}, []systest.CrashMode{systest.KillProcess}},
+}
+
 // TestModel: the log behaves like a slice under random operations and clean restarts.
 func TestModel(t *testing.T) {
-	for seed := *modelSeed; seed < *modelSeed+uint64(*modelRuns)*4; seed++ {
-		m := newModel(t, seed, smallLog)
-		for range *modelOps {
-			m.step()
+	for _, c := range modelConfigs {
+		for seed := *modelSeed; seed < *modelSeed+uint64(*modelRuns)*4; seed++ {
+			m := newModel(t, seed, c.options)
+			m.trace = append(m.trace, fmt.Sprintf("%s, seed %d", c.name, seed))
+			for range *modelOps {
+				m.step()
+			}
 		}
 	}
 }
@@ -511,20 +532,27 @@ func TestModel(t *testing.T) {
 // reported as stored, invents nothing, and recovers to the same state twice. Only a power cut that keeps any subset of the
 // unsynced pages may lead to damage (a lost page before a kept one); what was stored is readable even then.
 func TestP21_CrashAtEveryFileOperation(t *testing.T) {
-	for seed := *modelSeed; seed < *modelSeed+uint64(*modelRuns); seed++ {
-		m := newModel(t, seed, smallLog)
-		hook := m.crashHook()
-		for range *modelOps {
-			m.fs.Hook(hook) // a clean restart takes it away
-			m.step()
+	for i, c := range modelConfigs {
+		runs := uint64(*modelRuns)
+		if i > 0 {
+			runs = (runs + 1) / 3
 		}
-		m.fs.Hook(nil)
-		t.Logf("seed %d: %d crashes over %d operations", seed, m.crashes, m.fs.Ops())
+		for seed := *modelSeed; seed < *modelSeed+runs; seed++ {
+			m := newModel(t, seed, c.options)
+			m.trace = append(m.trace, fmt.Sprintf("%s, seed %d", c.name, seed))
+			hook := m.crashHook(c.crashes)
+			for range *modelOps {
+				m.fs.Hook(hook) // a clean restart takes it away
+				m.step()
+			}
+			m.fs.Hook(nil)
+			t.Logf("%s, seed %d: %d crashes over %d operations", c.name, seed, m.crashes, m.fs.Ops())
+		}
 	}
 }
 
 // crashHook takes a crash image before each operation that changes something.
-func (m *model) crashHook() func(systest.Op) error {
+func (m *model) crashHook(modes []systest.CrashMode) func(systest.Op) error {
 	var one sync.Mutex
 	return func(op systest.Op) error {
 		if op.N == 0 {
@@ -532,7 +560,7 @@ func (m *model) crashHook() func(systest.Op) error {
 		}
 		one.Lock()
 		defer one.Unlock()
-		for _, mode := range []systest.CrashMode{systest.LoseAll, systest.KeepAll, systest.Random, systest.KillProcess} {
+		for _, mode := range modes {
 			m.crashNow(mode, op.String())
 		}
 		return nil
