@@ -15,7 +15,6 @@ import (
 
 const (
 	simPartitions = 6
-	simSession    = 10 * time.Second
 	simGroup      = "G"
 )
 
@@ -33,6 +32,8 @@ type simulation struct {
 	acked     [simPartitions]int64 // the largest offset that a client was told is stored
 	granted   map[string]string    // "generation/partition" to the client that was told it owns it
 	losses    bool
+	session   time.Duration // of all clients
+	rebalance time.Duration
 }
 
 // parkedReply waits until the log is committed up to at.
@@ -72,6 +73,8 @@ func newSimulation(rt *rapid.T) *simulation {
 		world: newWorld(rt, Config{InitialDelay: time.Duration(rapid.IntRange(0, 3).Draw(rt, "delay")) * time.Second}), rt: rt,
 		asked: map[uint64]*simClient{}, granted: map[string]string{}, losses: true,
 	}
+	s.session = time.Duration(rapid.IntRange(7, 30).Draw(rt, "session")) * time.Second
+	s.rebalance = time.Duration(rapid.IntRange(3, 30).Draw(rt, "rebalance")) * time.Second
 	s.fast = true
 	s.seen = func(_ time.Duration, e Effects) { s.sort(e) }
 	for i := range rapid.IntRange(2, 5).Draw(rt, "clients") {
@@ -245,23 +248,23 @@ func (s *simulation) act(c *simClient) {
 	switch c.state {
 	case simIdle:
 		c.state, c.owned = simJoining, nil
-		s.ask(c, func(token uint64) Event { return c.join(token) })
+		s.ask(c, func(token uint64) Event { return s.join(c, token) })
 	case simJoined:
 		c.state = simSyncing
 		s.ask(c, func(token uint64) Event { return c.sync(token) })
 	case simStable:
-		c.beatAt = s.now.Mono.Add(3 * time.Second)
+		c.beatAt = s.now.Mono.Add(min(s.session, s.rebalance) / 3)
 		s.ask(c, func(token uint64) Event {
 			return Heartbeat{Token: token, Group: simGroup, MemberID: c.id, InstanceID: c.instance, Generation: c.gen}
 		})
 	}
 }
 
-func (c *simClient) join(token uint64) Event {
+func (s *simulation) join(c *simClient, token uint64) Event {
 	ev := Join{
 		Token: token, Group: simGroup, MemberID: c.id, InstanceID: c.instance, ClientID: c.name, ClientHost: "/h", ProtocolType: "consumer",
 		Protocols:      []Protocol{{Name: "range", Metadata: testMetadata("consumer", "t")}},
-		SessionTimeout: simSession, RebalanceTimeout: 20 * time.Second, RequireMemberID: true, CanSkip: true,
+		SessionTimeout: s.session, RebalanceTimeout: s.rebalance, RequireMemberID: true, CanSkip: true,
 	}
 	for i := range 8 {
 		ev.Random[8+i] = byte(token >> (56 - 8*i))

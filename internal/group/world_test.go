@@ -24,7 +24,7 @@ type world struct {
 	now   Moment
 	kept  map[kafka.TopicID]time.Duration
 	seen  func(passed time.Duration, e Effects)
-	fast  bool // leave the replay after every step out
+	fast  bool // leave the checks after every step out
 }
 
 func newWorld(t failer, cfg Config) *world {
