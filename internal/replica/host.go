@@ -186,10 +186,11 @@ func (p *partition) closing() closing {
 	return c
 }
 
-// flush syncs the log of an ended partition.
+// flush syncs the log of an ended partition. One that is offline was reported when it went offline and does not make the stop a
+// failure; storage writes no clean-shutdown marker while a log is not flushed.
 func (c *closing) flush() error {
 	if c.problem != nil {
-		return c.problem
+		return nil
 	}
 	if err := c.log.Sync(); err != nil {
 		return fmt.Errorf("sync %v: %w", c.tp, err)
