@@ -103,7 +103,7 @@ func BenchmarkLoad(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		replay(b, w.cfg, w.log, w.now.Wall).Step(Loaded{}, w.now)
+		replay(b, w.cfg, w.log).Step(Loaded{}, w.now)
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/100_000, "ns/record")
 }

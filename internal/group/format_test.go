@@ -117,13 +117,12 @@ func TestP33_GoldenRecordsAreRead(t *testing.T) {
 
 // TestP33_OldVersionsAreRead: values of every older version give what they hold, and safe values for what they lack.
 func TestP33_OldVersionsAreRead(t *testing.T) {
-	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for version := range int16(5) {
 		v := kmsg.NewOffsetCommitValue()
 		v.Version, v.Offset, v.LeaderEpoch, v.Metadata, v.CommitTimestamp = version, 82, 3, "note", -1
 		key := kmsg.OffsetCommitKey{Version: version % 2, Group: "G", Topic: "t", Partition: 7}
-		s := replay(t, Config{}, []KV{{key.AppendTo(nil), v.AppendTo(nil)}}, at)
-		want := committed{offset: 82, epoch: kafka.NoEpoch, metadata: "note", atMs: at.UnixMilli()}
+		s := replay(t, Config{}, []KV{{key.AppendTo(nil), v.AppendTo(nil)}})
+		want := committed{offset: 82, epoch: kafka.NoEpoch, metadata: "note", atMs: recordTime.UnixMilli()}
 		if version >= 3 {
 			want.epoch = 3
 		}
@@ -151,7 +150,7 @@ func TestP33_OldVersionsAreRead(t *testing.T) {
 	// A negative offset, as other brokers may have stored, is no commit.
 	v := kmsg.NewOffsetCommitValue()
 	v.Version, v.Offset = 3, -1
-	if s := replay(t, Config{}, []KV{{offsetKey("G", topicPartition{"t", 0}), v.AppendTo(nil)}}, at); len(s.groups) != 0 {
+	if s := replay(t, Config{}, []KV{{offsetKey("G", topicPartition{"t", 0}), v.AppendTo(nil)}}); len(s.groups) != 0 {
 		t.Errorf("offset -1 makes a group")
 	}
 }
@@ -165,9 +164,9 @@ func FuzzApply(f *testing.F) {
 		w := newWorld(t, Config{})
 		w.fast = true
 		records := readGolden(t)[:2]
-		s := replay(t, Config{}, records, w.now.Wall)
+		s := replay(t, Config{}, records)
 		before := fmt.Sprint(hardState(s))
-		if err := s.Apply(key, value, w.now.Wall); err != nil {
+		if err := s.Apply(key, value, recordTime); err != nil {
 			if after := fmt.Sprint(hardState(s)); after != before {
 				t.Fatalf("refused with %v, and the state changed", err)
 			}

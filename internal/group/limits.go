@@ -14,7 +14,6 @@ const (
 	sessionMinDefault     = 6 * time.Second
 	sessionMaxDefault     = 30 * time.Minute
 	maxSizeDefault        = math.MaxInt32
-	metadataMaxDefault    = 4096
 	protocolBytesDefault  = 1 << 20
 	recordBytesMaxDefault = 8 << 20 // 5,000 members with 1.6 KiB each of ids, subscription and assignment
 )
@@ -63,7 +62,6 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.SessionMin, sessionMinDefault)
 	setDefault(&c.SessionMax, sessionMaxDefault)
 	setDefault(&c.MaxSize, maxSizeDefault)
-	setDefault(&c.MetadataMax, metadataMaxDefault)
 	setDefault(&c.ProtocolBytesMax, protocolBytesDefault)
 	setDefault(&c.RecordBytesMax, recordBytesMaxDefault)
 	c.OffsetRetention = max(c.OffsetRetention, RetentionFloor)

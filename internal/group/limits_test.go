@@ -128,7 +128,7 @@ func TestI8_UnknownRecordsStopTheReplay(t *testing.T) {
 		"half a group value":           {group, good[:len(good)-1], ErrMalformed},
 		"a group value of nothing":     {group, []byte{0}, ErrMalformed},
 	} {
-		s := replay(t, Config{}, w.log, w.now.Wall)
+		s := replay(t, Config{}, w.log)
 		before := fmt.Sprint(hardState(s))
 		if err := s.Apply(c.key, c.value, w.now.Wall); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v", name, err)

@@ -58,7 +58,7 @@ func orNone(s *string) string {
 
 // stamp shows a time of the wall clock by its distance from the start of the script.
 func stamp(ms int64) string {
-	return time.UnixMilli(ms).Sub(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)).String()
+	return time.UnixMilli(ms).Sub(recordTime).String()
 }
 
 func showMetadata(b []byte) string {

@@ -7,7 +7,8 @@ import (
 	"strandline.dev/internal/kafka"
 )
 
-// Config holds the settings of a shard. A value that is zero takes the default of limits.go, but for InitialDelay: 0 is no delay.
+// Config holds the settings of a shard. A value that is zero takes the default of limits.go, but for InitialDelay and
+// MetadataMax: 0 is no delay, and no text.
 type Config struct {
 	SessionMin, SessionMax time.Duration // bounds of the session time-out that a member may ask for
 	InitialDelay           time.Duration // how long an empty group waits for more members
