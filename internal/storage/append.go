@@ -182,7 +182,7 @@ func (l *Log) wantFlushLocked() {
 }
 
 func (l *Log) flushableLocked() bool {
-	return l.refusalLocked() == nil && (len(l.mu.dirty) > 0 || len(l.mu.unsealed) > 0 || l.mu.newNames || l.mu.recovering)
+	return l.refusalLocked() == nil && (len(l.mu.dirty) > 0 || len(l.mu.unsealed) > 0 || l.mu.newNames || l.mu.newDir || l.mu.recovering)
 }
 
 // isNoSpace says that an operation failed for want of space and may be repeated.

@@ -824,3 +824,28 @@ func TestSyncer_WakesWaitersInTheBackground(t *testing.T) {
 		t.Fatalf("end %d, stored %d", l.End(), l.StoredEnd())
 	}
 }
+
+// TestTruncate_ThroughTheStart: cutting the batch that the log start lies in leaves an empty log at its start, not one that ends
+// below it.
+func TestTruncate_ThroughTheStart(t *testing.T) {
+	fsys := systest.NewFS(1)
+	d := newTestDir(t, fsys)
+	l := openTestLog(t, d, smallLog)
+	mustAppend(t, l, 0, producerBatch(1, 0, 0, 1))
+	mustAppend(t, l, 0, testBatch(1, 3, 10, 0))
+	if err := errors.Join(l.AdvanceStart(3), l.TruncateTo(3)); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 {
+		if l.Start() != 3 || l.End() != 3 || len(l.Producers()) != 1 {
+			t.Fatalf("start %d: log [%d, %d), producers %+v", i, l.Start(), l.End(), l.Producers())
+		}
+		d.syncer.runAll()
+		d = newTestDir(t, fsys.Crash(systest.LoseAll))
+		fsys = d.fs.(*systest.FS)
+		l = openTestLog(t, d, smallLog)
+	}
+	if a := mustAppend(t, l, 1, testBatch(1, 1, 10, 0)); a.Base != 3 {
+		t.Fatalf("appended at %d", a.Base)
+	}
+}

@@ -71,7 +71,7 @@ func OpenDir(o DirOptions) (*Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	go d.syncer.run()
+	d.syncer.begin()
 	return d, nil
 }
 

@@ -29,9 +29,8 @@ func (l *Log) beginFlush() *flushJob {
 	l.mu.Unlock()
 	if err != nil {
 		// A dirty file stays open, so this cannot be; if it is, nothing vouches for its bytes.
-		tell := l.fail(err)
+		l.fail(err)
 		l.unlockIO()
-		tell()
 		return nil
 	}
 	if j == nil {
@@ -97,13 +96,10 @@ func (j *flushJob) end(err error) {
 		}
 	}
 	l.mu.Unlock()
-	tell := l.tellStored
 	if err != nil && !short {
-		tell = l.fail(err)
+		l.fail(err)
 	}
-	// Callbacks run without io: their receiver may wait for a lock whose holder waits for io.
 	l.unlockIO()
-	tell()
 }
 
 // finish writes the .meta files and syncs names; it returns how many segments were sealed.
@@ -142,9 +138,15 @@ func (l *Log) Sync() error {
 		}
 		l.dir.metrics.Fsync.Observe(time.Since(began).Seconds())
 		j.end(err)
+		if !l.grouped {
+			l.tellStored()
+		}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.grouped && l.storedLocked() != l.mu.notified {
+		l.notifyLocked()
+	}
 	if err := l.writableLocked(); err != nil {
 		return err
 	}

@@ -54,6 +54,8 @@ type Log struct {
 		// replicatedEnd is the highest end that may have been reported under the policy `replicated`.
 		replicatedEnd kafka.Offset
 		notified      kafka.Offset // stored end that OnStored knows
+		noticed       bool         // in the syncer's list of callbacks to make
+		failureTold   bool
 
 		producers producers
 		epochs    epochs
@@ -267,19 +269,39 @@ func (l *Log) noteReplicatedLocked() {
 	stored := l.storedLocked()
 	l.mu.replicatedEnd = max(l.mu.replicatedEnd, stored)
 	if stored != l.mu.notified {
+		l.notifyLocked()
+	}
+}
+
+// notify has OnStored called soon, on the syncer's goroutine: the caller may hold locks that the callback wants.
+func (l *Log) notifyLocked() {
+	if !l.mu.noticed {
+		l.mu.noticed = true
 		l.dir.syncer.enqueueNotice(l)
 	}
 }
 
-// tellStored calls OnStored if the stored end moved. It runs without locks.
+// tellStored calls OnStored if the stored end moved, or if a sync failed and that was not told yet. It runs without locks.
 func (l *Log) tellStored() {
 	l.mu.Lock()
+	l.mu.noticed = false
 	stored, tell := l.storedLocked(), l.mu.opts.OnStored
 	moved := stored != l.mu.notified
 	l.mu.notified = stored
+	var failed error
+	if l.mu.failed != nil && !l.mu.failureTold {
+		failed, l.mu.failureTold = l.mu.failed, true
+	}
+	closed := l.mu.closed
 	l.mu.Unlock()
-	if moved && tell != nil {
+	if tell == nil || closed {
+		return
+	}
+	if moved && failed == nil {
 		tell(stored, nil)
+	}
+	if failed != nil {
+		tell(stored, failed)
 	}
 }
 
@@ -337,24 +359,22 @@ func readDamage(fsys sys.FS, dir string) (*CorruptError, error) {
 	return c, nil
 }
 
-// fail records a failed sync: final for the log (I11). It returns the callback to make once io is given back.
-func (l *Log) fail(err error) (tell func()) {
+// fail records a failed sync: final for the log (I11).
+func (l *Log) fail(err error) {
 	l.mu.Lock()
 	first := l.mu.failed == nil
 	if first {
 		l.mu.failed = fmt.Errorf("%w: %w", ErrSyncFailed, err)
 	}
-	failed, file, end, onStored := l.mu.failed, l.activeLocked().path, l.storedLocked(), l.mu.opts.OnStored
+	file := l.activeLocked().path
 	l.mu.Unlock()
 	if !first {
-		return func() {}
+		return
 	}
 	l.dir.metrics.SyncFailures.Inc()
 	// The marker first: a process that ends here must not find clean-looking pages at its next start and trust them.
 	l.damage(&CorruptError{File: file, Why: "a sync failed: " + err.Error()})
-	return func() {
-		if onStored != nil {
-			onStored(end, failed)
-		}
-	}
+	l.mu.Lock()
+	l.notifyLocked()
+	l.mu.Unlock()
 }

@@ -205,7 +205,7 @@ func (m *model) truncate() {
 		}
 	}
 	if to < m.end() && next.maxEnd < m.now.startLo {
-		return // a start in the middle of a batch that would go
+		return // a start in the middle of a batch that would go, and producers that a crash may forget
 	}
 	if to >= m.end() {
 		next = m.now

@@ -69,8 +69,9 @@ type LogOptions struct {
 	ProducerExpiry time.Duration
 	// Start is the first offset of a log that does not exist yet.
 	Start kafka.Offset
-	// OnStored is called without locks, on the syncer's goroutine (for a log outside the syncer: inside Sync), when StoredEnd
-	// moved, with err == nil; and once with ErrSyncFailed wrapped when a sync failed. It must not block.
+	// OnStored is called without locks, on the syncer's goroutine (for the metadata log: inside Sync), when StoredEnd moved,
+	// with err == nil; and once with ErrSyncFailed wrapped when a sync failed. Never from inside an append or a truncation, and not
+	// after Close. It must not block.
 	OnStored func(end kafka.Offset, err error)
 }
 

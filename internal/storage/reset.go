@@ -38,14 +38,11 @@ func (l *Log) Reset(start kafka.Offset) error {
 		return fmt.Errorf("%w: reset to %d", ErrOutOfRange, start)
 	}
 	l.lockIO()
-	tell := func() {}
-	err := l.resetIO(start, &tell)
-	l.unlockIO()
-	tell()
-	return err
+	defer l.unlockIO()
+	return l.resetIO(start)
 }
 
-func (l *Log) resetIO(start kafka.Offset, tell *func()) error {
+func (l *Log) resetIO(start kafka.Offset) error {
 	l.mu.Lock()
 	closed := l.mu.closed
 	l.mu.Unlock()
@@ -71,9 +68,13 @@ func (l *Log) resetIO(start kafka.Offset, tell *func()) error {
 		err = l.dir.fs.SyncDir(l.path)
 	}
 	if err != nil {
-		*tell = l.fail(err)
+		l.fail(err)
+		return err
 	}
-	return err
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.wantFlushLocked()
+	return nil
 }
 
 // forgetAll empties the log in memory; the one segment it leaves has no file yet.
@@ -134,7 +135,7 @@ func (l *Log) beginAnew(start kafka.Offset) error {
 		return err
 	}
 	l.mu.Lock()
-	l.mu.failed, l.mu.damaged = nil, nil
+	l.mu.failed, l.mu.damaged, l.mu.failureTold = nil, nil, false
 	l.mu.Unlock()
 	return nil
 }

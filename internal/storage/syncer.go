@@ -37,11 +37,15 @@ func newSyncer(d *Dir) *Syncer {
 	return s
 }
 
-// run is the syncer's goroutine.
-func (s *Syncer) run() {
+// begin starts the syncer's goroutine.
+func (s *Syncer) begin() {
 	s.mu.Lock()
 	s.mu.inline, s.mu.running = false, true
 	s.mu.Unlock()
+	go s.run()
+}
+
+func (s *Syncer) run() {
 	defer close(s.done)
 	for range s.wake {
 		for s.round() {
@@ -81,12 +85,10 @@ func (s *Syncer) enqueue(l *Log) {
 	s.signal()
 }
 
+// enqueueNotice has OnStored called. Log.mu.noticed says that a log is in the list.
 func (s *Syncer) enqueueNotice(l *Log) {
 	s.mu.Lock()
-	// One entry per log is enough: it is told the newest end.
-	if n := len(s.mu.notices); n == 0 || s.mu.notices[n-1] != l {
-		s.mu.notices = append(s.mu.notices, l)
-	}
+	s.mu.notices = append(s.mu.notices, l)
 	s.mu.Unlock()
 	s.signal()
 }
@@ -182,6 +184,8 @@ func (s *Syncer) flush(logs []*Log) {
 			err = errors.Join(err, parentErr)
 		}
 		j.end(err)
+		// Without io: the receiver may wait for a lock whose holder waits for io.
+		j.log.tellStored()
 	}
 }
 

@@ -15,27 +15,47 @@ import (
 // nothing, one below the start is ErrOutOfRange. Producer state and epochs move back with the log.
 func (l *Log) TruncateTo(end kafka.Offset) error {
 	l.lockIO()
+	defer l.unlockIO()
 	c, err := l.planCut(end)
+	if corrupt := (*CorruptError)(nil); errors.As(err, &corrupt) && l.Damaged() == nil {
+		l.damage(corrupt)
+	}
 	if c == nil {
-		l.unlockIO()
 		return err
 	}
-	err = l.lowerPoint(c)
-	tell := func() {}
-	if err == nil {
+	if start := l.Start(); c.end < start {
+		return l.emptyAt(c, start)
+	}
+	if err = l.lowerPoint(c); err == nil {
 		doomed := l.applyCut(c)
 		if err = l.cutFiles(c, doomed); err != nil {
 			// Half cut: memory and disk differ, and nobody may append to that.
-			tell = l.fail(err)
+			l.fail(err)
 		}
 	}
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.unpinLocked(c.segment)
+	l.dirtyLocked(l.activeLocked()) // also when nothing was cut: the durable end was lowered, and rises again with a sync
 	l.wantFlushLocked()
-	l.mu.Unlock()
-	l.unlockIO()
-	tell()
 	return err
+}
+
+// emptyAt is the cut through a batch that the log start lies in: nothing is left, and the log goes on, empty, at its start. Its
+// next batch would not continue the old segment, so that goes; producer state stays.
+func (l *Log) emptyAt(c *cut, start kafka.Offset) error {
+	l.mu.Lock()
+	l.unpinLocked(c.segment)
+	l.mu.Unlock()
+	if err := l.resetIO(start); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mu.producers = c.producers
+	l.mu.caches.checkpoint = true
+	l.dir.syncer.enqueueCaches(l)
+	return nil
 }
 
 // cut is where a log will end.
@@ -160,7 +180,6 @@ func (l *Log) applyCut(c *cut) []*segment {
 	k := &l.mu.caches
 	k.snapshots = slices.DeleteFunc(k.snapshots, func(s producerSnapshot) bool { return s.at > c.end })
 	k.epochs = true
-	l.dirtyLocked(s)
 	return doomed
 }
 
