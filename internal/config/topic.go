@@ -1,6 +1,8 @@
 package config
 
 import (
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -116,4 +118,19 @@ func topicValue(s *Setting, overrides map[string]string, broker *Broker, dev boo
 // ErrInvalid.
 func ValidateTopic(overrides map[string]string) error {
 	return checkAll(ScopeTopic, overrides)
+}
+
+// ValidateInternal checks the overrides of a topic that the broker makes for itself: it may set what clients may not yet. The error is as
+// for ValidateTopic.
+func ValidateInternal(overrides map[string]string) error {
+	for _, name := range slices.Sorted(maps.Keys(overrides)) {
+		s := Lookup(ScopeTopic, name)
+		if s == nil {
+			return &UnknownError{Key: name, Nearest: Nearest(ScopeTopic, name), Where: ScopeTopic.String()}
+		}
+		if err := s.checkStored(overrides[name]); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -108,9 +108,20 @@ func SplitList(value string) []string {
 	return items
 }
 
-// store puts a value that passed Check into the field at the address. Numbers that count milliseconds become durations.
+// checkStored says whether a stored value can be in force. What Refused keeps from clients may be stored all the same: the broker sets it
+// on its own topics, and a release that has it may have set it.
+func (s *Setting) checkStored(value string) error {
+	if s.Refused == nil {
+		return s.Check(value)
+	}
+	stored := *s
+	stored.Refused = nil
+	return stored.Check(value)
+}
+
+// store puts a value that passes checkStored into the field at the address. Numbers that count milliseconds become durations.
 func (s *Setting) store(at any, value string) error {
-	if err := s.Check(value); err != nil {
+	if err := s.checkStored(value); err != nil {
 		return err
 	}
 	n, _ := strconv.ParseInt(value, 10, 64)

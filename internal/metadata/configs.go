@@ -37,7 +37,7 @@ func (d *decider) alterTopic(ev AlterConfigs) AlterResult {
 	delete(visible, config.DefaultMinInsyncKey)
 	next, no := changed(config.ScopeTopic, visible, ev)
 	if no.OK() {
-		no = configOutcome(config.ValidateTopic(next))
+		no = alteredOutcome(t, next)
 	}
 	if !no.OK() {
 		return AlterResult{Outcome: no}

@@ -50,7 +50,7 @@ func (d *decider) createTopic(ev CreateTopics, n NewTopic) TopicResult {
 	if plan, r.Outcome = d.plan(ev, n); !r.OK() {
 		return r
 	}
-	if r.Configs, r.Outcome = newConfigs(n.Configs, len(plan[0])); !r.OK() {
+	if r.Configs, r.Outcome = newConfigs(n, len(plan[0])); !r.OK() {
 		return r
 	}
 	d.write(TopicRecord{
@@ -205,15 +205,19 @@ func (d *decider) newPartition(replicas []kafka.NodeID) kafka.PartitionState {
 
 // newConfigs checks the configs of a new topic and adds the default of min.insync.replicas, which is fixed here (I1): 2 with three replicas or
 // more, else 1.
-func newConfigs(given map[string]*string, rf int) (map[string]string, Outcome) {
-	configs := make(map[string]string, len(given)+1)
-	for _, k := range slices.Sorted(maps.Keys(given)) {
-		if given[k] == nil {
+func newConfigs(n NewTopic, rf int) (map[string]string, Outcome) {
+	configs := make(map[string]string, len(n.Configs)+1)
+	for _, k := range slices.Sorted(maps.Keys(n.Configs)) {
+		if n.Configs[k] == nil {
 			return nil, refused(kafka.InvalidConfig, "config %s has no value", k)
 		}
-		configs[k] = *given[k]
+		configs[k] = *n.Configs[k]
 	}
-	if no := configOutcome(config.ValidateTopic(configs)); !no.OK() {
+	validate := config.ValidateTopic
+	if n.Internal {
+		validate = config.ValidateInternal
+	}
+	if no := configOutcome(validate(configs)); !no.OK() {
 		return nil, no
 	}
 	def := "1"

@@ -33,6 +33,9 @@ func (d *decider) addPartitions(ev CreatePartitions, n NewPartitions) Partitions
 		return r
 	}
 	have := int32(len(t.Partitions))
+	if r.Outcome = keptOutcome(t, "another number of partitions"); !r.OK() {
+		return r
+	}
 	if r.Outcome = d.growthOutcome(t, n.Count); !r.OK() {
 		return r
 	}

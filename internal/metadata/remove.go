@@ -23,6 +23,9 @@ func (d *decider) deleteTopics(ev DeleteTopics) []DeleteResult {
 			r.Name, r.ID = t.Name, t.ID
 			no = versionOutcome(t, q.ExpectedVersion)
 		}
+		if no.OK() {
+			no = keptOutcome(t, "deletion")
+		}
 		if no.OK() && times[t.ID] > 1 {
 			no = refused(kafka.InvalidRequest, "the request names topic %q %d times", t.Name, times[t.ID])
 		}

@@ -8,6 +8,7 @@ import (
 
 	"strandline.dev/internal/config"
 	"strandline.dev/internal/controller"
+	"strandline.dev/internal/coordinator"
 	"strandline.dev/internal/kafka"
 	"strandline.dev/internal/metadata"
 	"strandline.dev/internal/quorum"
@@ -32,6 +33,7 @@ func (n *Node) build(ctx context.Context) error {
 		{"metadata", n.openQuorum},
 		{"partitions", n.openHost},
 		{"controller", n.startController},
+		{"groups", n.buildCoordinator},
 		{"registration", n.register},
 		{"clients", n.serveClients},
 	} {
@@ -133,6 +135,17 @@ func (n *Node) startController(ctx context.Context) error {
 	return nil
 }
 
+// buildCoordinator makes the group coordinator. It coordinates nothing until the reconciler tells it what this node leads, and ends before
+// the partitions do.
+func (n *Node) buildCoordinator(context.Context) error {
+	n.coordinator = coordinator.New(coordinator.Config{
+		Node: n.o.Config.Node.ID, Image: n.quorum.Image, Replicas: n.host, Controller: n.controller,
+		Broker: n.brokerConfig, TopicConfig: n.topicConfig, Wall: n.o.Machine.Wall, Log: n.log, Metrics: n.metrics.Broker,
+	})
+	n.stops = append(n.stops, func() error { n.coordinator.Close(); return nil })
+	return nil
+}
+
 // background runs part until its stop function is called, and fails the node when it ends by itself.
 func (n *Node) background(ctx context.Context, name string, part func(context.Context) error) func() error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -148,7 +161,7 @@ func (n *Node) background(ctx context.Context, name string, part func(context.Co
 
 func (n *Node) serveClients(ctx context.Context) error {
 	n.server = server.New(server.Config{
-		Node: n.o.Config.Node.ID, Image: n.quorum.Image, Replicas: n.host, Controller: n.controller,
+		Node: n.o.Config.Node.ID, Image: n.quorum.Image, Replicas: n.host, Controller: n.controller, Groups: n.coordinator,
 		Broker: n.brokerConfig, TopicConfig: n.topicConfig, BrokerEpoch: n.brokerEpoch, Dev: n.o.Dev,
 		Wall: n.o.Machine.Wall, Log: n.log, Metrics: n.metrics.Broker,
 	})

@@ -6,6 +6,7 @@ import (
 
 	"strandline.dev/internal/config"
 	"strandline.dev/internal/controller"
+	"strandline.dev/internal/coordinator"
 	"strandline.dev/internal/kafka"
 	"strandline.dev/internal/record"
 	"strandline.dev/internal/replica"
@@ -39,6 +40,13 @@ var codes = []struct {
 	{controller.ErrNotController, kafka.NotController},
 	{controller.ErrBusy, kafka.ThrottlingQuotaExceeded},
 	{controller.ErrUnknownOutcome, kafka.RequestTimedOut}, // "it may have happened": what a time-out means to clients
+
+	{coordinator.ErrNotCoordinator, kafka.NotCoordinator},
+	{coordinator.ErrLoading, kafka.CoordinatorLoadInProgress},
+	{coordinator.ErrNotAvailable, kafka.CoordinatorNotAvailable},
+	{coordinator.ErrUnreadable, kafka.CoordinatorNotAvailable}, // the client waits; any position would be a guess (I8)
+	{coordinator.ErrUncommitted, kafka.CoordinatorNotAvailable},
+	{coordinator.ErrBusy, kafka.CoordinatorNotAvailable},
 
 	{storage.ErrOutOfOrderSequence, kafka.OutOfOrderSequenceNumber},
 	{storage.ErrProducerFenced, kafka.InvalidProducerEpoch},

@@ -37,7 +37,7 @@ func TestErrors_EverySentinelIsMapped(t *testing.T) {
 	mapped := map[string]bool{}
 	src, err := os.ReadFile("errors.go")
 	must(t, err)
-	for _, pkg := range []string{"storage", "replica", "controller", "record", "config"} {
+	for _, pkg := range []string{"storage", "replica", "controller", "coordinator", "record", "config"} {
 		names := sentinels(t, filepath.Join("..", pkg))
 		if len(names) == 0 {
 			t.Errorf("no sentinel found in %s: the test looks in the wrong place", pkg)

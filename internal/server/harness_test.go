@@ -18,6 +18,7 @@ import (
 
 	"strandline.dev/internal/config"
 	"strandline.dev/internal/controller"
+	"strandline.dev/internal/coordinator"
 	"strandline.dev/internal/kafka"
 	"strandline.dev/internal/metadata"
 	"strandline.dev/internal/metrics"
@@ -38,6 +39,7 @@ type testBroker struct {
 	host    *replica.Host
 	spy     *spyReplicas
 	control *testController
+	groups  *coordinator.Coordinator
 	quorum  *quorum.Quorum
 	wall    *systest.Wall
 	log     *logBuffer
@@ -110,6 +112,12 @@ func newTestBroker(t testing.TB, o testOptions) *testBroker {
 	})
 	must(t, err)
 	t.Cleanup(func() { _ = b.host.Close(false) })
+	b.spy = &spyReplicas{Host: b.host}
+	b.groups = coordinator.New(coordinator.Config{
+		Node: 1, Image: b.quorum.Image, Replicas: b.spy, Controller: ctl, Broker: brokerConfig, TopicConfig: topicConfig, Wall: wall, Log: log,
+		Metrics: b.metrics.Broker,
+	})
+	t.Cleanup(b.groups.Close)
 	bind := o.listener
 	if bind == nil {
 		bind = func() net.Listener { return listenLoopback(t, "127.0.0.1:0") }
@@ -117,9 +125,9 @@ func newTestBroker(t testing.TB, o testOptions) *testBroker {
 	nl := bind()
 	b.addr = nl.Addr().String()
 	epoch := b.register(run, ctl, machine, dir, append([]Listener{{Name: "plain", Net: nl}}, o.listen...))
-	b.spy, b.control = &spyReplicas{Host: b.host}, &testController{Controller: ctl}
+	b.control = &testController{Controller: ctl}
 	cfg := Config{
-		Node: 1, Image: b.quorum.Image, Replicas: b.spy, Controller: b.control, Broker: brokerConfig, TopicConfig: topicConfig,
+		Node: 1, Image: b.quorum.Image, Replicas: b.spy, Controller: b.control, Groups: b.groups, Broker: brokerConfig, TopicConfig: topicConfig,
 		BrokerEpoch: func() kafka.BrokerEpoch { return epoch }, Dev: o.dev, Wall: wall, Log: log, Metrics: b.metrics.Broker, Limits: o.limits,
 	}
 	b.server = New(cfg)
@@ -165,7 +173,9 @@ func (b *testBroker) register(run *runner, ctl *controller.Controller, m sys.Mac
 	run.forever(func(ctx context.Context) {
 		for {
 			changed := b.quorum.Changed()
-			_ = b.host.Reconcile(b.quorum.Image())
+			img := b.quorum.Image()
+			_ = b.host.Reconcile(img)
+			b.groups.Update(img)
 			select {
 			case <-ctx.Done():
 				return
@@ -457,6 +467,14 @@ type spyReplicas struct {
 	*replica.Host
 	parks atomic.Int64
 	fail  atomic.Pointer[error]
+	blind atomic.Bool // the host seems to hold nothing
+}
+
+func (r *spyReplicas) Describe(tp kafka.TopicPartition) (replica.PartitionStatus, bool) {
+	if r.blind.Load() {
+		return replica.PartitionStatus{}, false
+	}
+	return r.Host.Describe(tp)
 }
 
 func (r *spyReplicas) Park(items []replica.FetchItem, o replica.FetchOptions, minBytes int) *replica.FetchWait {

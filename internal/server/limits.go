@@ -58,6 +58,11 @@ const (
 	partitionsMax = 20_000
 	// adminItemsMax bounds the topics or resources of one administrative request, so that one decision stays one Raft entry or a few.
 	adminItemsMax = 2_000
+	// groupsMax bounds the groups, or the members, that one request may name (K37).
+	groupsMax = 10_000
+	// createCoordinatorWait is how long a FindCoordinator answer waits for the coordinators' topic to be created; then the client is told
+	// to ask again.
+	createCoordinatorWait = 5 * time.Second
 	// describePageDefault and describePageMax are the partitions of one DescribeTopicPartitions answer (Kafka: 2000).
 	describePageDefault = 2000
 	describePageMax     = 2000

@@ -46,6 +46,7 @@ type Config struct {
 	Image      func() *metadata.Image
 	Replicas   Replicas
 	Controller Controller
+	Groups     Groups
 	// Broker returns the broker settings in force; it is asked once for each Image.
 	Broker func() config.Broker
 	// TopicConfig returns the settings in force for a topic; it is asked once for each topic and Image.

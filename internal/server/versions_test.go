@@ -65,6 +65,9 @@ func request(key int16, topic string, id kafka.TopicID, batch []byte) kmsg.Reque
 		r.ClientSoftwareName, r.ClientSoftwareVersion = "test-client", "1.0"
 		return r
 	}
+	if r := groupRequest(key, topic, id); r != nil {
+		return r
+	}
 	return adminRequest(key, topic)
 }
 
@@ -138,6 +141,7 @@ func TestVersions_EveryKeyAndVersionIsAnswered(t *testing.T) {
 	b := newTestBroker(t, testOptions{})
 	c := b.dial()
 	id := c.create("versions", 1)
+	findCoordinator(c)
 	for _, a := range served() {
 		for v := a.Min; v <= a.Max; v++ {
 			req := request(a.Key, "versions", id, b.newBatch("x"))
@@ -160,7 +164,7 @@ func expected(key, version int16, code kafka.ErrorCode) bool {
 	case wire.KeyCreatePartitions:
 		return code == kafka.InvalidPartitions
 	}
-	return false
+	return expectedOfGroup(key, code)
 }
 
 // firstError finds the first error code of an answer.
@@ -201,6 +205,8 @@ func firstError(resp kmsg.Response) kafka.ErrorCode {
 		code = r.ErrorCode
 	case *kmsg.DescribeTopicPartitionsResponse:
 		code = r.Topics[0].ErrorCode
+	default:
+		code = groupError(resp)
 	}
 	return kafka.ErrorCode(code)
 }

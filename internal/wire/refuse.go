@@ -28,6 +28,8 @@ func RefuseOld(h RequestHeader, body []byte) (kmsg.Response, error) {
 		return refuseFetch(req), nil
 	case *kmsg.ListOffsetsRequest:
 		return refuseListOffsets(req), nil
+	case *kmsg.OffsetFetchRequest:
+		return refuseOffsetFetch(req), nil
 	case *kmsg.OffsetForLeaderEpochRequest:
 		return refuseOffsetForLeaderEpoch(req), nil
 	}
@@ -85,6 +87,21 @@ func refuseListOffsets(req *kmsg.ListOffsetsRequest) kmsg.Response {
 		for _, p := range t.Partitions {
 			rp := kmsg.NewListOffsetsResponseTopicPartition()
 			rp.Partition, rp.ErrorCode = p.Partition, int16(kafka.UnsupportedVersion)
+			rt.Partitions = append(rt.Partitions, rp)
+		}
+		resp.Topics = append(resp.Topics, rt)
+	}
+	return resp
+}
+
+func refuseOffsetFetch(req *kmsg.OffsetFetchRequest) kmsg.Response {
+	resp := req.ResponseKind().(*kmsg.OffsetFetchResponse)
+	for _, t := range req.Topics {
+		rt := kmsg.NewOffsetFetchResponseTopic()
+		rt.Topic = t.Topic
+		for _, p := range t.Partitions {
+			rp := kmsg.NewOffsetFetchResponseTopicPartition()
+			rp.Partition, rp.ErrorCode, rp.Offset = p, int16(kafka.UnsupportedVersion), int64(kafka.NoOffset)
 			rt.Partitions = append(rt.Partitions, rp)
 		}
 		resp.Topics = append(resp.Topics, rt)

@@ -83,6 +83,74 @@ var schemas = [...][]field{
 		int8Field.since(8).until(10), // cluster operations
 		int8Field.since(8),           // topic operations
 	},
+	KeyOffsetCommit: {
+		stringField,                  // group
+		int32Field.since(1),          // generation
+		stringField.since(1),         // member
+		stringField.since(7),         // instance
+		int64Field.since(2).until(4), // retention
+		arrayOf(stringField.until(9), idField.since(10), arrayOf(
+			int32Field,
+			int64Field,
+			int64Field.since(1).until(1), // timestamp
+			int32Field.since(6),          // leader epoch
+			stringField,                  // metadata
+		)),
+	},
+	KeyOffsetFetch: {
+		stringField.until(7), // group
+		arrayOf(stringField, listOf(int32Field)).until(7),
+		arrayOf(
+			stringField,          // group
+			stringField.since(9), // member
+			int32Field.since(9),  // member epoch
+			arrayOf(stringField.until(9), idField.since(10), listOf(int32Field)),
+		).since(8),
+		int8Field.since(7), // require stable
+	},
+	KeyFindCoordinator: {
+		stringField.until(3),
+		int8Field.since(1), // type
+		listOf(stringField).since(4),
+	},
+	KeyJoinGroup: {
+		stringField,          // group
+		int32Field,           // session time-out
+		int32Field.since(1),  // rebalance time-out
+		stringField,          // member
+		stringField.since(5), // instance
+		stringField,          // protocol type
+		arrayOf(stringField, bytesField),
+		stringField.since(8), // reason
+	},
+	KeyHeartbeat: {
+		stringField,          // group
+		int32Field,           // generation
+		stringField,          // member
+		stringField.since(3), // instance
+	},
+	KeyLeaveGroup: {
+		stringField,          // group
+		stringField.until(2), // member
+		arrayOf(stringField, stringField, stringField.since(5)).since(3), // member, instance, reason
+	},
+	KeySyncGroup: {
+		stringField,          // group
+		int32Field,           // generation
+		stringField,          // member
+		stringField.since(3), // instance
+		stringField.since(5), // protocol type
+		stringField.since(5), // protocol
+		arrayOf(stringField, bytesField),
+	},
+	KeyDescribeGroups: {
+		listOf(stringField),
+		int8Field.since(3), // authorized operations
+	},
+	KeyListGroups: {
+		listOf(stringField).since(4), // states
+		listOf(stringField).since(5), // types
+	},
 	KeyApiVersions: {
 		stringField.since(3), // software name
 		stringField.since(3), // software version
@@ -125,9 +193,16 @@ var schemas = [...][]field{
 		int32Field, // timeout
 		int8Field,  // validate only
 	},
+	KeyDeleteGroups: {
+		listOf(stringField),
+	},
 	KeyIncrementalAlterConfigs: {
 		arrayOf(int8Field, stringField, arrayOf(stringField, int8Field, stringField)),
 		int8Field, // validate only
+	},
+	KeyOffsetDelete: {
+		stringField, // group
+		arrayOf(stringField, arrayOf(int32Field)),
 	},
 	KeyDescribeCluster: {
 		int8Field,

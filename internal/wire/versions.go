@@ -1,6 +1,9 @@
 package wire
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // The keys of the APIs that we serve.
 const (
@@ -8,6 +11,15 @@ const (
 	KeyFetch                   int16 = 1
 	KeyListOffsets             int16 = 2
 	KeyMetadata                int16 = 3
+	KeyOffsetCommit            int16 = 8
+	KeyOffsetFetch             int16 = 9
+	KeyFindCoordinator         int16 = 10
+	KeyJoinGroup               int16 = 11
+	KeyHeartbeat               int16 = 12
+	KeyLeaveGroup              int16 = 13
+	KeySyncGroup               int16 = 14
+	KeyDescribeGroups          int16 = 15
+	KeyListGroups              int16 = 16
 	KeyApiVersions             int16 = 18
 	KeyCreateTopics            int16 = 19
 	KeyDeleteTopics            int16 = 20
@@ -16,7 +28,9 @@ const (
 	KeyDescribeConfigs         int16 = 32
 	KeyAlterConfigs            int16 = 33
 	KeyCreatePartitions        int16 = 37
+	KeyDeleteGroups            int16 = 42
 	KeyIncrementalAlterConfigs int16 = 44
+	KeyOffsetDelete            int16 = 47
 	KeyDescribeCluster         int16 = 60
 	KeyDescribeTopicPartitions int16 = 75
 )
@@ -30,7 +44,7 @@ type API struct {
 	// AdvertisedMin is the smallest version in ApiVersions answers. It differs from Min only for Produce: librdkafka takes a minimum
 	// above 0 for a broker without magic 2 (KAFKA-18659).
 	AdvertisedMin int16
-	// Flexible is the first version with compact lengths and tags.
+	// Flexible is the first version with compact lengths and tags; math.MaxInt16 when none has them.
 	Flexible int16
 }
 
@@ -40,6 +54,15 @@ var apis = []API{
 	{Key: KeyFetch, Name: "Fetch", Min: 4, Max: 18, AdvertisedMin: 4, Flexible: 12},
 	{Key: KeyListOffsets, Name: "ListOffsets", Min: 1, Max: 11, AdvertisedMin: 1, Flexible: 6},
 	{Key: KeyMetadata, Name: "Metadata", Min: 0, Max: 13, AdvertisedMin: 0, Flexible: 9},
+	{Key: KeyOffsetCommit, Name: "OffsetCommit", Min: 0, Max: 10, AdvertisedMin: 0, Flexible: 8},
+	{Key: KeyOffsetFetch, Name: "OffsetFetch", Min: 1, Max: 10, AdvertisedMin: 1, Flexible: 6},
+	{Key: KeyFindCoordinator, Name: "FindCoordinator", Min: 0, Max: 6, AdvertisedMin: 0, Flexible: 3},
+	{Key: KeyJoinGroup, Name: "JoinGroup", Min: 0, Max: 9, AdvertisedMin: 0, Flexible: 6},
+	{Key: KeyHeartbeat, Name: "Heartbeat", Min: 0, Max: 4, AdvertisedMin: 0, Flexible: 4},
+	{Key: KeyLeaveGroup, Name: "LeaveGroup", Min: 0, Max: 5, AdvertisedMin: 0, Flexible: 4},
+	{Key: KeySyncGroup, Name: "SyncGroup", Min: 0, Max: 5, AdvertisedMin: 0, Flexible: 4},
+	{Key: KeyDescribeGroups, Name: "DescribeGroups", Min: 0, Max: 6, AdvertisedMin: 0, Flexible: 5},
+	{Key: KeyListGroups, Name: "ListGroups", Min: 0, Max: 5, AdvertisedMin: 0, Flexible: 3},
 	{Key: KeyApiVersions, Name: "ApiVersions", Min: 0, Max: 5, AdvertisedMin: 0, Flexible: 3},
 	{Key: KeyCreateTopics, Name: "CreateTopics", Min: 0, Max: 7, AdvertisedMin: 0, Flexible: 5},
 	{Key: KeyDeleteTopics, Name: "DeleteTopics", Min: 0, Max: 6, AdvertisedMin: 0, Flexible: 4},
@@ -48,7 +71,9 @@ var apis = []API{
 	{Key: KeyDescribeConfigs, Name: "DescribeConfigs", Min: 0, Max: 4, AdvertisedMin: 0, Flexible: 4},
 	{Key: KeyAlterConfigs, Name: "AlterConfigs", Min: 0, Max: 2, AdvertisedMin: 0, Flexible: 2},
 	{Key: KeyCreatePartitions, Name: "CreatePartitions", Min: 0, Max: 3, AdvertisedMin: 0, Flexible: 2},
+	{Key: KeyDeleteGroups, Name: "DeleteGroups", Min: 0, Max: 3, AdvertisedMin: 0, Flexible: 2},
 	{Key: KeyIncrementalAlterConfigs, Name: "IncrementalAlterConfigs", Min: 0, Max: 1, AdvertisedMin: 0, Flexible: 1},
+	{Key: KeyOffsetDelete, Name: "OffsetDelete", Min: 0, Max: 0, AdvertisedMin: 0, Flexible: math.MaxInt16},
 	{Key: KeyDescribeCluster, Name: "DescribeCluster", Min: 0, Max: 2, AdvertisedMin: 0, Flexible: 0},
 	{Key: KeyDescribeTopicPartitions, Name: "DescribeTopicPartitions", Min: 0, Max: 0, AdvertisedMin: 0, Flexible: 0},
 }
