@@ -22,7 +22,8 @@ type Broker struct {
 	QueuedMaxRequestBytes    int64 // memory for requests in flight, bytes
 	ConnectionsMaxIdle       time.Duration
 	ConnectionsMax           int
-	MaxRequestPartitionLimit int // partitions in one DescribeTopicPartitions answer
+	MaxRequestPartitionLimit int    // partitions in one DescribeTopicPartitions answer
+	ProtocolCap              string // release whose API versions are served at most, or NoProtocolCap
 	ProducerIDExpiration     time.Duration
 	GroupMinSessionTimeout   time.Duration
 	GroupMaxSessionTimeout   time.Duration

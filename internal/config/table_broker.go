@@ -2,6 +2,9 @@ package config
 
 import "math"
 
+// NoProtocolCap is the value of strandline.protocol.cap that caps nothing.
+const NoProtocolCap = "none"
+
 // brokerTable lists the broker settings that are not defaults of topic configs.
 func brokerTable() []Setting {
 	return append(append(brokerTopicRows(), brokerConnectionRows()...), brokerGroupRows()...)
@@ -56,6 +59,10 @@ func brokerConnectionRows() []Setting {
 		{Name: "max.request.partition.size.limit", Type: Int, Default: "2000", Min: 1, Max: math.MaxInt32,
 			Doc:    "Partitions in one answer to DescribeTopicPartitions.",
 			broker: func(b *Broker) any { return &b.MaxRequestPartitionLimit }},
+		{Name: "strandline.protocol.cap", Type: String, Default: NoProtocolCap,
+			Enum:   []string{NoProtocolCap, "2.0", "2.8", "3.9", "4.0", "4.1", "4.2", "4.3", "4.4"},
+			Doc:    "Release of Kafka whose API versions are the highest that are advertised and served, to try the paths that clients take with older brokers.",
+			broker: func(b *Broker) any { return &b.ProtocolCap }},
 	}
 }
 

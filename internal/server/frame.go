@@ -143,13 +143,19 @@ func (c *conn) decode(x *exchange) error {
 	if h.ClientID != nil {
 		x.call.ClientID = *h.ClientID
 	}
+	if err == nil || errors.Is(err, wire.ErrVersionTooOld) {
+		if no := c.server.admits(h.Key, h.Version); no != nil {
+			err = no
+		}
+	}
 	switch {
 	case err == nil:
 		err = decodeBody(x, h, body)
 	case rowOf(h.Key) == nil:
 		err = wire.ErrUnknownKey
 	case errors.Is(err, wire.ErrVersionTooNew) && h.Key == wire.KeyApiVersions:
-		x.reply, err = ready(wire.RefuseApiVersions()), nil
+		own, _ := c.server.api(h.Key)
+		x.reply, err = ready(wire.RefuseApiVersions(own)), nil
 	case errors.Is(err, wire.ErrVersionTooOld):
 		err = refuseOld(x, h, body)
 	}

@@ -85,7 +85,7 @@ func New(c Config) *Server {
 	s.peers = &peerLog{log: c.Log, metrics: c.Metrics, lines: map[reason]*lineCount{}}
 	s.sessions = newSessionCache()
 	s.ids = &producerIDs{}
-	s.apis = served()
+	s.apis = capped(served(), c.Broker().ProtocolCap)
 	s.counts = map[int16]prometheus.Counter{}
 	for _, a := range s.apis {
 		s.counts[a.Key] = c.Metrics.Requests.WithLabelValues(a.Name)

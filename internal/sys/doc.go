@@ -17,7 +17,7 @@
 //
 // Concurrency: all methods may be called from any goroutine.
 //
-// Files: sys.go (the interfaces), real.go with real_linux.go, real_bsd.go and real_windows.go (the system), files.go
+// Files: sys.go (the interfaces), real.go with real_linux.go, real_bsd.go and real_windows.go (the system), space_*.go (room on a disk), files.go
 // (small files written whole), errors.go; faultfs.go with fault_on.go and fault_off.go (the `fault` build, in which kill -9
 // is a power cut: see faultfs.go).
 package sys

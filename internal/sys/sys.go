@@ -15,6 +15,14 @@ type Machine struct {
 	Wall Wall
 	// BootID identifies the run of the operating system; "" when unreadable, which never matches another (I4).
 	BootID func() string
+	// Space reports on the file system that holds a name. It stands apart from FS: it is asked for by people, not by the log.
+	Space func(name string) (Space, error)
+}
+
+// Space is how much room a file system has, in bytes.
+type Space struct {
+	// Total is the size of the file system, and Usable what this process may still write.
+	Total, Usable int64
 }
 
 // FS is a file system. Names are ordinary paths.

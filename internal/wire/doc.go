@@ -14,6 +14,6 @@
 //
 // Concurrency: functions only; Encoder, Decoder and FetchEncoder belong to one goroutine.
 //
-// Files: frames.go, header.go, versions.go, request.go (decode), scan.go and schema.go (its budget), refuse.go (answers to versions below our
+// Files: frames.go, header.go, versions.go, releases.go (which versions older releases had), request.go (decode), scan.go and schema.go (its budget), refuse.go (answers to versions below our
 // minimum), fetchresponse.go, encoder.go and decoder.go (our own messages), limits.go, errors.go.
 package wire

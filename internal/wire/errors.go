@@ -23,4 +23,6 @@ var (
 	ErrVersionTooNew = errors.New("API version is above the supported range")
 	// ErrVersionTooOld means that the version is below what we serve, but its layout is known (K10).
 	ErrVersionTooOld = errors.New("API version is below the supported range")
+	// ErrUnknownRelease means that Cap does not know the release.
+	ErrUnknownRelease = errors.New("unknown release of Kafka")
 )

@@ -37,11 +37,10 @@ func RefuseOld(h RequestHeader, body []byte) (kmsg.Response, error) {
 }
 
 // RefuseApiVersions returns the answer to an ApiVersions request above our maximum: version 0's layout, UNSUPPORTED_VERSION and our
-// range (KIP-511). The client tries again within that range.
-func RefuseApiVersions() kmsg.Response {
+// range, which is that of a, the row of ApiVersions (KIP-511). The client tries again within that range.
+func RefuseApiVersions(a API) kmsg.Response {
 	resp := kmsg.NewPtrApiVersionsResponse()
 	resp.ErrorCode = int16(kafka.UnsupportedVersion)
-	a, _ := Lookup(KeyApiVersions)
 	k := kmsg.NewApiVersionsResponseApiKey()
 	k.ApiKey, k.MinVersion, k.MaxVersion = a.Key, a.AdvertisedMin, a.Max
 	resp.ApiKeys = append(resp.ApiKeys, k)

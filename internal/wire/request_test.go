@@ -230,7 +230,8 @@ func checkRefused(t *testing.T, req kmsg.Request, resp kmsg.Response) {
 }
 
 func TestK9_RefuseApiVersions(t *testing.T) {
-	got := AppendResponse(nil, RefuseApiVersions(), 5)
+	a, _ := Lookup(KeyApiVersions)
+	got := AppendResponse(nil, RefuseApiVersions(a), 5)
 	want := []byte{0, 0, 0, 16, 0, 0, 0, 5, 0, 35, 0, 0, 0, 1, 0, 18, 0, 0, 0, 5}
 	if !bytes.Equal(got, want) {
 		t.Errorf("%x\nwant %x", got, want)

@@ -169,6 +169,10 @@ var schemas = [...][]field{
 		arrayOf(stringField, idField).since(6),
 		int32Field, // timeout
 	},
+	KeyDeleteRecords: {
+		arrayOf(stringField, arrayOf(int32Field, int64Field)),
+		int32Field, // timeout
+	},
 	KeyInitProducerID: {
 		stringField, // transactional id
 		int32Field,  // timeout
@@ -188,6 +192,9 @@ var schemas = [...][]field{
 		arrayOf(int8Field, stringField, arrayOf(stringField, stringField)),
 		int8Field, // validate only
 	},
+	KeyDescribeLogDirs: {
+		arrayOf(stringField, listOf(int32Field)),
+	},
 	KeyCreatePartitions: {
 		arrayOf(stringField, int32Field, arrayOf(listOf(int32Field))),
 		int32Field, // timeout
@@ -196,18 +203,45 @@ var schemas = [...][]field{
 	KeyDeleteGroups: {
 		listOf(stringField),
 	},
+	KeyElectLeaders: {
+		int8Field.since(1), // election type
+		arrayOf(stringField, listOf(int32Field)),
+		int32Field, // timeout
+	},
 	KeyIncrementalAlterConfigs: {
 		arrayOf(int8Field, stringField, arrayOf(stringField, int8Field, stringField)),
 		int8Field, // validate only
+	},
+	KeyAlterPartitionReassignments: {
+		int32Field,         // timeout
+		int8Field.since(1), // another replication factor is allowed
+		arrayOf(stringField, arrayOf(int32Field, listOf(int32Field))),
+	},
+	KeyListPartitionReassignments: {
+		int32Field, // timeout
+		arrayOf(stringField, listOf(int32Field)),
 	},
 	KeyOffsetDelete: {
 		stringField, // group
 		arrayOf(stringField, arrayOf(int32Field)),
 	},
+	KeyDescribeQuorum: {
+		arrayOf(stringField, arrayOf(int32Field)),
+	},
+	KeyUpdateFeatures: {
+		int32Field, // timeout
+		arrayOf(stringField, int16Field,
+			int8Field.until(0),  // downgrade is allowed
+			int8Field.since(1)), // upgrade type
+		int8Field.since(1), // validate only
+	},
 	KeyDescribeCluster: {
 		int8Field,
 		int8Field.since(1), // endpoint type
 		int8Field.since(2), // fenced brokers
+	},
+	KeyDescribeProducers: {
+		arrayOf(stringField, listOf(int32Field)),
 	},
 	KeyDescribeTopicPartitions: {
 		arrayOf(stringField),

@@ -7,32 +7,40 @@ import (
 
 // The keys of the APIs that we serve.
 const (
-	KeyProduce                 int16 = 0
-	KeyFetch                   int16 = 1
-	KeyListOffsets             int16 = 2
-	KeyMetadata                int16 = 3
-	KeyOffsetCommit            int16 = 8
-	KeyOffsetFetch             int16 = 9
-	KeyFindCoordinator         int16 = 10
-	KeyJoinGroup               int16 = 11
-	KeyHeartbeat               int16 = 12
-	KeyLeaveGroup              int16 = 13
-	KeySyncGroup               int16 = 14
-	KeyDescribeGroups          int16 = 15
-	KeyListGroups              int16 = 16
-	KeyApiVersions             int16 = 18
-	KeyCreateTopics            int16 = 19
-	KeyDeleteTopics            int16 = 20
-	KeyInitProducerID          int16 = 22
-	KeyOffsetForLeaderEpoch    int16 = 23
-	KeyDescribeConfigs         int16 = 32
-	KeyAlterConfigs            int16 = 33
-	KeyCreatePartitions        int16 = 37
-	KeyDeleteGroups            int16 = 42
-	KeyIncrementalAlterConfigs int16 = 44
-	KeyOffsetDelete            int16 = 47
-	KeyDescribeCluster         int16 = 60
-	KeyDescribeTopicPartitions int16 = 75
+	KeyProduce                     int16 = 0
+	KeyFetch                       int16 = 1
+	KeyListOffsets                 int16 = 2
+	KeyMetadata                    int16 = 3
+	KeyOffsetCommit                int16 = 8
+	KeyOffsetFetch                 int16 = 9
+	KeyFindCoordinator             int16 = 10
+	KeyJoinGroup                   int16 = 11
+	KeyHeartbeat                   int16 = 12
+	KeyLeaveGroup                  int16 = 13
+	KeySyncGroup                   int16 = 14
+	KeyDescribeGroups              int16 = 15
+	KeyListGroups                  int16 = 16
+	KeyApiVersions                 int16 = 18
+	KeyCreateTopics                int16 = 19
+	KeyDeleteTopics                int16 = 20
+	KeyDeleteRecords               int16 = 21
+	KeyInitProducerID              int16 = 22
+	KeyOffsetForLeaderEpoch        int16 = 23
+	KeyDescribeConfigs             int16 = 32
+	KeyAlterConfigs                int16 = 33
+	KeyDescribeLogDirs             int16 = 35
+	KeyCreatePartitions            int16 = 37
+	KeyDeleteGroups                int16 = 42
+	KeyElectLeaders                int16 = 43
+	KeyIncrementalAlterConfigs     int16 = 44
+	KeyAlterPartitionReassignments int16 = 45
+	KeyListPartitionReassignments  int16 = 46
+	KeyOffsetDelete                int16 = 47
+	KeyDescribeQuorum              int16 = 55
+	KeyUpdateFeatures              int16 = 57
+	KeyDescribeCluster             int16 = 60
+	KeyDescribeProducers           int16 = 61
+	KeyDescribeTopicPartitions     int16 = 75
 )
 
 // API is one row of the version table.
@@ -66,15 +74,23 @@ var apis = []API{
 	{Key: KeyApiVersions, Name: "ApiVersions", Min: 0, Max: 5, AdvertisedMin: 0, Flexible: 3},
 	{Key: KeyCreateTopics, Name: "CreateTopics", Min: 0, Max: 7, AdvertisedMin: 0, Flexible: 5},
 	{Key: KeyDeleteTopics, Name: "DeleteTopics", Min: 0, Max: 6, AdvertisedMin: 0, Flexible: 4},
+	{Key: KeyDeleteRecords, Name: "DeleteRecords", Min: 0, Max: 2, AdvertisedMin: 0, Flexible: 2},
 	{Key: KeyInitProducerID, Name: "InitProducerId", Min: 0, Max: 5, AdvertisedMin: 0, Flexible: 2},
 	{Key: KeyOffsetForLeaderEpoch, Name: "OffsetForLeaderEpoch", Min: 2, Max: 4, AdvertisedMin: 2, Flexible: 4},
 	{Key: KeyDescribeConfigs, Name: "DescribeConfigs", Min: 0, Max: 4, AdvertisedMin: 0, Flexible: 4},
 	{Key: KeyAlterConfigs, Name: "AlterConfigs", Min: 0, Max: 2, AdvertisedMin: 0, Flexible: 2},
+	{Key: KeyDescribeLogDirs, Name: "DescribeLogDirs", Min: 0, Max: 5, AdvertisedMin: 0, Flexible: 2},
 	{Key: KeyCreatePartitions, Name: "CreatePartitions", Min: 0, Max: 3, AdvertisedMin: 0, Flexible: 2},
 	{Key: KeyDeleteGroups, Name: "DeleteGroups", Min: 0, Max: 3, AdvertisedMin: 0, Flexible: 2},
+	{Key: KeyElectLeaders, Name: "ElectLeaders", Min: 0, Max: 2, AdvertisedMin: 0, Flexible: 2},
 	{Key: KeyIncrementalAlterConfigs, Name: "IncrementalAlterConfigs", Min: 0, Max: 1, AdvertisedMin: 0, Flexible: 1},
+	{Key: KeyAlterPartitionReassignments, Name: "AlterPartitionReassignments", Min: 0, Max: 1, AdvertisedMin: 0, Flexible: 0},
+	{Key: KeyListPartitionReassignments, Name: "ListPartitionReassignments", Min: 0, Max: 0, AdvertisedMin: 0, Flexible: 0},
 	{Key: KeyOffsetDelete, Name: "OffsetDelete", Min: 0, Max: 0, AdvertisedMin: 0, Flexible: math.MaxInt16},
+	{Key: KeyDescribeQuorum, Name: "DescribeQuorum", Min: 0, Max: 2, AdvertisedMin: 0, Flexible: 0},
+	{Key: KeyUpdateFeatures, Name: "UpdateFeatures", Min: 0, Max: 2, AdvertisedMin: 0, Flexible: 0},
 	{Key: KeyDescribeCluster, Name: "DescribeCluster", Min: 0, Max: 2, AdvertisedMin: 0, Flexible: 0},
+	{Key: KeyDescribeProducers, Name: "DescribeProducers", Min: 0, Max: 0, AdvertisedMin: 0, Flexible: 0},
 	{Key: KeyDescribeTopicPartitions, Name: "DescribeTopicPartitions", Min: 0, Max: 0, AdvertisedMin: 0, Flexible: 0},
 }
 

@@ -30,5 +30,5 @@
 // inside the bubble). No lock is held while anything waits: hooks and latency run without one.
 //
 // Files: fs.go (names), file.go (open files), inode.go (bytes and pages), journal.go (pending names), crash.go (what
-// survives), faults.go (hooks, space, damage), net.go and conn.go, wall.go, machine.go.
+// survives), faults.go (hooks, limits, damage), space.go, net.go and conn.go, wall.go, machine.go.
 package systest

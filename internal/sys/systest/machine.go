@@ -11,5 +11,5 @@ func Machine(fsys *FS, n sys.Net, w sys.Wall) sys.Machine {
 	if w == nil {
 		w = NewTickingWall(timeNow())
 	}
-	return sys.Machine{FS: fsys, Net: n, Wall: w, BootID: fsys.BootID}
+	return sys.Machine{FS: fsys, Net: n, Wall: w, BootID: fsys.BootID, Space: fsys.Space}
 }
