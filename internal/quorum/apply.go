@@ -13,6 +13,8 @@ type snapshotting struct {
 	every int
 	// entries and bytes were applied since the last snapshot was begun.
 	entries, bytes int
+	// quiet counts the ticks since the last applied entry.
+	quiet int
 	// term is that of the last applied entry.
 	term uint64
 	// writing says that a snapshot is on its way to the disk.
@@ -37,12 +39,28 @@ func (l *loop) apply(ctx context.Context, entries []*raftpb.Entry) error {
 	}
 	l.q.image.store(l.image)
 	l.log.forget(l.image.Version())
-	if !l.writing && (l.entries >= l.every || l.bytes >= snapshotBytes) {
-		l.writing = true
-		l.entries, l.bytes = 0, 0
-		l.disk.in.push(job{snapshot: l.takeSnapshot()})
+	l.quiet = 0
+	if l.entries >= l.every || l.bytes >= snapshotBytes {
+		l.beginSnapshot()
 	}
 	return nil
+}
+
+// beginSnapshot has a snapshot written, unless one is on its way.
+func (l *loop) beginSnapshot() {
+	if l.writing {
+		return
+	}
+	l.writing = true
+	l.entries, l.bytes = 0, 0
+	l.disk.in.push(job{snapshot: l.takeSnapshot()})
+}
+
+// tickQuiet is called each tick. A quiet moment after new entries gets one snapshot.
+func (l *loop) tickQuiet() {
+	if l.quiet = min(l.quiet+1, quietTicks); l.quiet == quietTicks && l.entries > 0 {
+		l.beginSnapshot()
+	}
 }
 
 func (l *loop) applyRecords(index uint64, data []byte) error {
@@ -102,7 +120,7 @@ func (l *loop) takeSnapshot() *snapshot {
 }
 
 // snapshotDone lets raft's log begin behind a snapshot that is durable. One that found no room on the disk is tried again
-// after as many entries more.
+// after as many entries more, or at the next quiet moment.
 func (l *loop) snapshotDone(done snapshotDone) {
 	l.writing = false
 	if done.durable && l.log.snapshot.compare(done.id) < 0 {

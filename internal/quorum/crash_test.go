@@ -215,23 +215,6 @@ func damages(name string) map[string]func(*systest.FS) error {
 	}
 }
 
-func TestC032_ADamagedVoteIsRefusedByName(t *testing.T) {
-	vote := metadataFile(voteFileName)
-	cases := damages(vote)
-	cases["removed"] = func(fs *systest.FS) error { return fs.Remove(vote) }
-	cases["an older one put back"] = func(fs *systest.FS) error { return writeVote(fs, filepath.Dir(vote), vote0()) }
-	for name, damage := range cases {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				_, err := openTestNode(t, damaged(t, newModel(), damage), testOptions{})
-				mustBeCorrupt(t, err, vote)
-			})
-		})
-	}
-}
-
-func vote0() vote { return vote{} }
-
 func TestC032_ADamagedSnapshotIsReplacedByTheOneBefore(t *testing.T) {
 	for name, damage := range damages(newestSnapshot(t)) {
 		t.Run(name, func(t *testing.T) {

@@ -15,6 +15,8 @@
 //   - The vote file is replaced before an entry of its term is written, so no log holds a term that the vote file does not
 //     know.
 //   - A prefix of the log is dropped only when two durable snapshots cover it, so one damaged snapshot loses nothing.
+//   - A start rebuilds a log or a vote only when nothing acknowledged can be lost and no second leader of a term can come of it;
+//     else it refuses by name, at every start alike.
 //   - Images are committed records only and their versions rise (I13). A record that cannot be applied stops this node's
 //     quorum before it could get into a snapshot.
 //   - The first failed sync of log, vote or directory is final (I11): the append goroutine ends, nothing more is answered,
@@ -25,8 +27,8 @@
 // publishes; the append goroutine owns vote, snapshot files and all writes to the log. They talk by two mailboxes. Image,
 // Leadership and LogEnd are lock-free and may be called from anywhere.
 //
-// Files: quorum.go (what others call), recover.go (what a start finds), repair.go (a damaged log), forming.go (whose directory
-// this is; a first start), voters.go (raft ids), loop.go (the loop), apply.go (committed entries), append.go (the append
-// goroutine), raftlog.go (raft.Storage over storage.Log), entry.go, vote.go, snapshot.go (formats), keep.go (which snapshots
-// stay), cell.go and mailbox.go (how goroutines meet), logger.go (raft's log lines).
+// Files: quorum.go (what others call), recover.go (what a start finds), repair.go (a damaged log), tail.go (what its files still
+// hold), forming.go (whose directory this is; a first start), voters.go (raft ids), loop.go (the loop), apply.go (committed
+// entries), append.go (the append goroutine), raftlog.go (raft.Storage over storage.Log), entry.go, vote.go, snapshot.go
+// (formats), keep.go (which snapshots stay), cell.go and mailbox.go (how goroutines meet), logger.go (raft's log lines).
 package quorum

@@ -30,8 +30,9 @@ var (
 	ErrApply = errors.New("a committed metadata record cannot be applied")
 )
 
-// CorruptError says that a file of the metadata directory is not what was written. A vote or the only snapshot cannot be
-// rebuilt or guessed, so the node refuses to start and names the file.
+// CorruptError says that a file of the metadata directory is not what was written, and that it cannot be rebuilt without
+// guessing: the only snapshot, a log whose tail may have held acknowledged changes, the vote of one voter among several. The node
+// refuses to start and names the file.
 type CorruptError struct {
 	File string // path
 	Why  string

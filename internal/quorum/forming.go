@@ -52,7 +52,7 @@ func (r *recovered) form(c Config, address string) error {
 	if err := r.snapshots.write(r.snapshot); err != nil {
 		return fmt.Errorf("form a cluster: %w", err)
 	}
-	r.lines.Info("formed a new cluster", "cluster", id, "node", c.Node, "directory", self.Directory)
+	r.lines.Info("formed a new cluster", "cluster", id, "node", c.Node, "directory", self.Directory.String())
 	return nil
 }
 

@@ -29,6 +29,9 @@ const (
 	// at a start takes some 10 ms.
 	snapshotEntries = 8192
 	snapshotBytes   = 16 << 20
+	// quietTicks without an applied entry, a second, are a quiet moment: the next snapshot is then due whatever the counts, so
+	// damage to the log of a quiet node costs nothing.
+	quietTicks = int(time.Second / tickEvery)
 	// snapshotsKept is how many snapshots stay: the newest may turn out damaged.
 	snapshotsKept = 2
 	// snapshotFileMax bounds what is read back as a snapshot: some 100 bytes a partition, a million partitions, and room.
@@ -41,6 +44,10 @@ const (
 	cacheBytesMax = 48 << 20
 	// appendChunk is the most that one append to the log holds, in bytes.
 	appendChunk = 4 << 20
+	// tailFileMax bounds a segment of the log that is read whole at a start: a segment and the append that filled it.
+	tailFileMax = 2 * segmentBytes
+	// tailSearchBytes bounds what the search for a good batch behind damage may checksum, whatever the bytes look like.
+	tailSearchBytes = 256 << 20
 	// readChunk is the most that is read from the log at once, in bytes.
 	readChunk = 4 << 20
 	// segmentBytes is the segment size of the metadata log. A prefix is dropped by whole segments.

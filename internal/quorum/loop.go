@@ -92,6 +92,7 @@ func (l *loop) run(ctx context.Context) (err error) {
 			return nil
 		case <-tick.C:
 			l.node.Tick()
+			l.tickQuiet()
 		case p := <-l.q.proposals:
 			l.propose(p)
 		case <-l.disk.out.ready:

@@ -91,6 +91,17 @@ func (n *testNode) close() error {
 	return err
 }
 
+// closeClean stops the node and leaves the clean-shutdown marker.
+func (n *testNode) closeClean() {
+	n.t.Helper()
+	n.stop()
+	err := <-n.ran
+	_ = n.q.Close()
+	if err = errors.Join(err, n.dir.Close(storage.CloseOptions{Clean: true})); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
 // crash stops the machine and returns the disk of the next start.
 func (n *testNode) crash(mode systest.CrashMode) *systest.FS {
 	next := n.fs.Crash(mode)

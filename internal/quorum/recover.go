@@ -3,7 +3,6 @@ package quorum
 import (
 	"fmt"
 	"log/slog"
-	"path/filepath"
 
 	"go.etcd.io/raft/v3/raftpb"
 	"google.golang.org/protobuf/proto"
@@ -19,13 +18,36 @@ type recovered struct {
 	dir     string
 	lines   *slog.Logger
 
-	self            uint64 // raft id
-	vote            vote
-	voted           bool // there is a vote file
+	self uint64 // raft id
+	vote vote
+	// voted says that there is a vote file, readable or not; voteDamage, that it is not what was written.
+	voted           bool
+	voteDamage      *CorruptError
 	snapshots       *snapshots
 	snapshot        snapshot
 	log             *storage.Log
 	snapshotEntries int
+	last            lastRun
+	tail            tail
+}
+
+// lastRun is what storage knows about how the last run left the log, whatever its files hold now.
+type lastRun struct {
+	// clean says that it ended in order, with everything on disk.
+	clean bool
+	// synced is the end of the log that it knew to be on disk: the true end when clean, NoOffset when unknown.
+	synced kafka.Offset
+}
+
+// tail is what the log holds behind the newest snapshot.
+type tail struct {
+	// entries and err are what its files hold, read before storage opens them and perhaps cuts them. They are not read when
+	// nothing can be there (nothingBehind).
+	entries []*raftpb.Entry
+	err     error
+	// term is the newest in snapshot and log, and changes says that a membership change is behind the snapshot.
+	term    uint64
+	changes bool
 }
 
 // recoverDirectory reads vote, snapshots and log, forms a cluster in an empty directory, and refuses by name what it would have
@@ -42,22 +64,26 @@ func recoverDirectory(c Config) (r *recovered, err error) {
 	if r.self, err = raftID(c.Dir.Identity().DirectoryID); err != nil {
 		return nil, err
 	}
-	r.log, err = c.Dir.OpenMetadataLog(storage.LogOptions{Policy: storage.Synced, SegmentBytes: segmentBytes, Start: 1})
-	if err != nil {
-		return nil, err
-	}
-	defer func(log *storage.Log) {
-		if err != nil {
-			_ = log.Close()
-		}
-	}(r.log)
-	if r.vote, r.voted, err = readVote(c.Machine.FS, r.dir); err != nil {
+	if err := r.readVote(); err != nil {
 		return nil, err
 	}
 	var found bool
 	if r.snapshots, r.snapshot, found, err = openSnapshots(c.Machine.FS, r.dir, c.Log); err != nil {
 		return nil, err
 	}
+	r.askStorage(c.Dir)
+	if !r.nothingBehind() {
+		r.tail.entries, r.tail.err = r.readTail()
+	}
+	r.log, err = c.Dir.OpenMetadataLog(storage.LogOptions{Policy: storage.Synced, SegmentBytes: segmentBytes, Start: 1})
+	if err != nil {
+		return nil, err
+	}
+	defer func(log *storage.Log) {
+		if err != nil {
+			log.GiveUp()
+		}
+	}(r.log)
 	if !found {
 		if err := r.checkEmpty(c); err != nil {
 			return nil, err
@@ -69,13 +95,15 @@ func recoverDirectory(c Config) (r *recovered, err error) {
 	if err := r.checkIdentity(c); err != nil {
 		return nil, err
 	}
-	if d := r.log.Recovered().Damaged; d != nil {
-		if err := r.repair(d); err != nil {
-			return nil, err
-		}
-	}
-	if err := r.checkLog(); err != nil {
+	if err := r.settleLog(); err != nil {
 		return nil, err
+	}
+	if err := r.settleVote(); err != nil {
+		return nil, err
+	}
+	// Raft takes everything in the log for durable.
+	if err := r.log.Sync(); err != nil {
+		return nil, fmt.Errorf("sync the metadata log after recovery: %w", err)
 	}
 	if err := r.adopt(c); err != nil {
 		return nil, err
@@ -83,39 +111,67 @@ func recoverDirectory(c Config) (r *recovered, err error) {
 	return r, nil
 }
 
-// checkLog refuses a log that does not continue the snapshot, or that a vote is missing for. Raft takes everything in the
-// log for durable, so the recovered tail is synced before raft sees it.
+func (r *recovered) askStorage(dir *storage.Dir) {
+	_, r.last.clean = dir.CleanShutdown()
+	r.last.synced = kafka.NoOffset
+	if end, known := dir.MetadataSynced(); known {
+		r.last.synced = end
+	}
+}
+
+// next is the index of the first entry that is not in the newest snapshot.
+func (r *recovered) next() kafka.Offset { return kafka.Offset(r.snapshot.Index + 1) }
+
+// settleLog brings the log into a state that continues the snapshot, or refuses by name.
+func (r *recovered) settleLog() error {
+	damage := r.log.Recovered().Damaged
+	if damage == nil {
+		damage = r.checkLog()
+	}
+	if damage != nil {
+		if err := r.repair(damage); err != nil {
+			return err
+		}
+	}
+	r.tail.entries = nil
+	return nil
+}
+
+// checkLog refuses a log that does not continue the snapshot.
 func (r *recovered) checkLog() error {
-	next := kafka.Offset(r.snapshot.Index + 1)
+	next := r.next()
 	if r.log.Start() > next {
 		return &CorruptError{File: r.dir, Why: fmt.Sprintf("the log begins at %d, but the newest readable snapshot ends with %d%s", r.log.Start(), next-1, r.damagedNames())}
 	}
 	if r.log.End() < next {
-		return &CorruptError{File: r.dir, Why: fmt.Sprintf("the log ends before %d, although the snapshot %s holds more: its tail was lost", r.log.End(), r.snapshot.file())}
+		return &CorruptError{File: r.newestLogFile(), Why: fmt.Sprintf("the log ends at %d, although the snapshot %s holds entry %d: its tail was lost", r.log.End(), r.snapshot.file(), next-1)}
 	}
-	last := r.snapshot.Term
+	r.tail.term, r.tail.changes = r.snapshot.Term, false
 	for at := next; at < r.log.End(); {
 		entries, err := readEntries(r.log, uint64(at), uint64(r.log.End()), readChunk)
+		if err == nil {
+			err = r.tail.judge(r.dir, entries)
+		}
 		if err != nil {
 			return err
 		}
-		for _, e := range entries {
-			if e.GetTerm() < last {
-				return &CorruptError{File: r.dir, Why: fmt.Sprintf("entry %d has term %d after term %d", e.GetIndex(), e.GetTerm(), last)}
-			}
-			last = e.GetTerm()
-		}
 		at += kafka.Offset(len(entries))
 	}
-	if r.vote.Term < last {
-		why := fmt.Sprintf("the vote is of term %d, but the log has term %d: an older vote file was put back", r.vote.Term, last)
-		if !r.voted {
-			why = fmt.Sprintf("the vote file is missing, but the log has term %d", last)
-		}
-		return &CorruptError{File: filepath.Join(r.dir, voteFileName), Why: why}
+	if latest := r.log.LatestEpoch(); latest > kafka.LeaderEpoch(r.tail.term) {
+		// No checksum covers the term of an entry. It lies in the snapshot, but storage would refuse what comes after it.
+		return &CorruptError{File: r.newestLogFile(), Why: fmt.Sprintf("an entry before %d has term %d, which there never was", next, latest)}
 	}
-	if err := r.log.Sync(); err != nil {
-		return fmt.Errorf("sync the metadata log after recovery: %w", err)
+	return nil
+}
+
+// judge takes note of the next entries behind the snapshot. Terms never fall.
+func (t *tail) judge(dir string, entries []*raftpb.Entry) error {
+	for _, e := range entries {
+		if e.GetTerm() < t.term {
+			return &CorruptError{File: dir, Why: fmt.Sprintf("entry %d has term %d after term %d", e.GetIndex(), e.GetTerm(), t.term)}
+		}
+		t.term = e.GetTerm()
+		t.changes = t.changes || e.GetType() != raftpb.EntryNormal
 	}
 	return nil
 }

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"hash/crc32"
 	"io/fs"
 	"path/filepath"
+	"slices"
 
 	"strandline.dev/internal/sys"
 )
@@ -59,24 +61,62 @@ func decodeVote(b []byte) (vote, error) {
 	return vote{Term: binary.BigEndian.Uint64(b[8:]), For: binary.BigEndian.Uint64(b[16:])}, nil
 }
 
-// readVote returns the vote in a metadata directory; found is false when there is no vote file. A damaged one is a
-// *CorruptError: a guessed vote could be a second vote in one term, and with it a second leader.
-func readVote(fsys sys.FS, dir string) (v vote, found bool, err error) {
-	name := filepath.Join(dir, voteFileName)
-	b, err := sys.ReadFile(fsys, name, voteSize)
+// readVote reads the vote file; it may be missing. One that is damaged is judged by settleVote.
+func (r *recovered) readVote() error {
+	name := filepath.Join(r.dir, voteFileName)
+	b, err := sys.ReadFile(r.machine.FS, name, voteSize)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return vote{}, false, nil
+		return nil
 	case errors.Is(err, sys.ErrTooLarge):
-		return vote{}, true, &CorruptError{File: name, Why: errVoteSize.Error()}
+		err = errVoteSize
 	case err != nil:
-		return vote{}, false, err
+		return err
+	default:
+		r.vote, err = decodeVote(b)
 	}
-	v, err = decodeVote(b)
+	r.voted = true
 	if err != nil {
-		return vote{}, true, &CorruptError{File: name, Why: err.Error()}
+		r.voteDamage = &CorruptError{File: name, Why: err.Error()}
 	}
-	return v, true, nil
+	return nil
+}
+
+// settleVote refuses a vote that is damaged, missing or older than the log: a guessed vote could be a second vote in one term,
+// and with it a second leader. A sole voter's is rebuilt, with the newest term of snapshot and log and no vote in it. That cannot
+// make two leaders in one term. Only this directory could be voted for, and one process at a time holds it, so a second leader
+// could only be an earlier process of this very node, which is dead. What it may have left behind in a term T are entries; it
+// answered nothing in T before one was durable, and a durable one is in the snapshot or in the log that was just verified, or
+// the node would not have come so far. So T is at most the term taken here, and the next thing that happens is a campaign into
+// the term above it, whose vote is durable before an entry or an answer of that term. A term that only the lost file knew has no
+// entry, and may be used again.
+func (r *recovered) settleVote() error {
+	damage := r.voteDamage
+	if damage == nil && r.vote.Term < r.tail.term {
+		damage = &CorruptError{
+			File: filepath.Join(r.dir, voteFileName),
+			Why:  fmt.Sprintf("the vote is of term %d, but the log has term %d: an older vote file was put back", r.vote.Term, r.tail.term),
+		}
+		if !r.voted {
+			damage.Why = fmt.Sprintf("the vote file is missing, but the log has term %d", r.tail.term)
+		}
+	}
+	if damage == nil {
+		return nil
+	}
+	if !r.soleVoter() {
+		return damage
+	}
+	r.vote = vote{Term: r.tail.term}
+	r.lines.Warn("the vote is rebuilt: nobody else can have been voted for", "file", damage.File, "why", damage.Why, "term", r.vote.Term)
+	return nil
+}
+
+// soleVoter says that no other directory votes, nor will by an entry that is behind the snapshot.
+func (r *recovered) soleVoter() bool {
+	conf, table := r.snapshot.Conf, r.snapshot.Image.Voters()
+	return !r.tail.changes && len(table) == 1 && table[0].RaftID == r.self &&
+		slices.Equal(conf.GetVoters(), []uint64{r.self}) && len(conf.GetVotersOutgoing())+len(conf.GetLearners()) == 0
 }
 
 // writeVote makes v durable.
