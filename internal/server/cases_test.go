@@ -622,7 +622,8 @@ func TestFetch_Epochs(t *testing.T) {
 func TestZstd_OldClients(t *testing.T) {
 	b := newTestBroker(t, testOptions{})
 	c := b.dial()
-	c.create("z", 1)
+	c.create("z", 1, "compression.type", "zstd")
+	c.create("chosen", 1)
 	bu := record.NewBuilder(record.Zstd)
 	bu.Add(b.wall.Now().UnixMilli(), nil, []byte(strings.Repeat("q", 100)), nil)
 	req := newProduce("z", 0, bu.Build())
@@ -642,6 +643,17 @@ func TestZstd_OldClients(t *testing.T) {
 	f.Version = 10
 	if got := ask[*kmsg.FetchResponse](c, f).Topics[0].Partitions[0]; got.ErrorCode != 0 || len(got.RecordBatches) == 0 {
 		t.Errorf("fetch v10: %v", kafka.ErrorCode(got.ErrorCode))
+	}
+	// A batch that its producer chose to compress so is handed out at any version.
+	req = newProduce("chosen", 0, bu.Build())
+	req.Version = 7
+	if got := c.publish(req); got.ErrorCode != 0 {
+		t.Fatalf("publish to the other topic: %v", kafka.ErrorCode(got.ErrorCode))
+	}
+	f = newFetch("chosen", 0, 0)
+	f.Version = 4
+	if got := ask[*kmsg.FetchResponse](c, f).Topics[0].Partitions[0]; got.ErrorCode != 0 || len(got.RecordBatches) == 0 {
+		t.Errorf("fetch v4 of a producer's zstd: %v", kafka.ErrorCode(got.ErrorCode))
 	}
 }
 

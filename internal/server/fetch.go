@@ -246,17 +246,9 @@ func (w *fetchWork) release() {
 // fetchKeep is the largest fetch, in partitions, whose memory is kept for the next one.
 const fetchKeep = 4096
 
-// hasZstd says whether records hold a batch that a client below v10 cannot read.
-func hasZstd(records []byte) bool {
-	for len(records) > 0 {
-		b, rest, err := record.Split(records)
-		if err != nil {
-			return false
-		}
-		if b.Codec() == record.Zstd {
-			return true
-		}
-		records = rest
-	}
-	return false
+// promisesZstd says whether a topic's own setting makes its batches zstd, which clients below v10 are told they cannot read. Batches that
+// a producer chose to compress so are handed out as they are, as Kafka does: some clients know Fetch v4 only and read zstd all the same.
+func (s *Server) promisesZstd(topic kafka.TopicID) bool {
+	t := s.cfg.Image().TopicByID(topic)
+	return t != nil && s.topicConfig(t).CompressionType == record.Zstd.String()
 }

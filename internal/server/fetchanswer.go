@@ -119,7 +119,7 @@ func (w *fetchWork) fill(o *kmsg.FetchResponseTopicPartition, p *fetchPart, r *r
 		w.fail(o, p, r)
 		return
 	}
-	if w.req.Version < fetchZstd && hasZstd(r.Records) {
+	if w.req.Version < fetchZstd && w.server.promisesZstd(p.tp.Topic) {
 		o.ErrorCode = int16(kafka.UnsupportedCompressionType)
 		return
 	}

@@ -29,7 +29,7 @@ func TestScanAgreesWithKmsgOnEveryVersion(t *testing.T) {
 			if again := req.AppendTo(nil); !bytes.Equal(again, body) {
 				t.Fatalf("%s %d: decoded to another request", a.Name, v)
 			}
-			if err := DecodeRequest(req, append(bytes.Clone(body), 0)); !errors.Is(err, ErrTrailing) {
+			if err := DecodeRequest(req, append(bytes.Clone(body), make([]byte, strayBytes(a.Key, v)+1)...)); !errors.Is(err, ErrTrailing) {
 				t.Fatalf("K14 %s %d with a byte behind: %v", a.Name, v, err)
 			}
 			for n := range len(body) {
@@ -39,6 +39,23 @@ func TestScanAgreesWithKmsgOnEveryVersion(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestStrayBytesOfLibrdkafka decodes what librdkafka sends as "all topics" in Metadata v13: three bytes stand behind the request.
+func TestStrayBytesOfLibrdkafka(t *testing.T) {
+	req := kmsg.NewPtrMetadataRequest()
+	req.Version = 13
+	if err := DecodeRequest(req, []byte{0, 0, 0, 0, 1, 0, 0}); err != nil {
+		t.Fatal(err)
+	}
+	if req.Topics != nil {
+		t.Errorf("topics %v, want null: all of them", req.Topics)
+	}
+	old := kmsg.NewPtrMetadataRequest()
+	old.Version = 1
+	if err := DecodeRequest(old, []byte{0xff, 0xff, 0xff, 0xff, 0}); !errors.Is(err, ErrTrailing) {
+		t.Errorf("K14 version 1: %v", err)
+	}
 }
 
 func TestUnknownTagsAreAccepted(t *testing.T) {

@@ -47,10 +47,19 @@ func scanRequest(key, version int16, body []byte, budget int64) error {
 	}
 	s := scanner{b: body, version: version, flexible: isFlexible(key, version), budget: budget}
 	s.structure(fields)
-	if s.err == nil && len(s.b) > 0 {
+	if s.err == nil && len(s.b) > strayBytes(key, version) {
 		s.err = ErrTrailing
 	}
 	return s.err
+}
+
+// strayBytes is how many bytes may stand behind a request. librdkafka (seen in 2.11 and 2.16) leaves three behind a flexible Metadata
+// request for all topics: it keeps room for a four-byte count and writes a one-byte one. Everything else must end where it ends (K14).
+func strayBytes(key, version int16) int {
+	if key == KeyMetadata && isFlexible(key, version) {
+		return 3
+	}
+	return 0
 }
 
 func (s *scanner) structure(fields []field) {
