@@ -269,6 +269,38 @@ func TestC052_NothingExpiresWhileMembersComeAndGo(t *testing.T) {
 	}
 }
 
+// TestC052_NothingExpiresWhileMembersAreThere: a group that was empty before, and then is active for 60 days without a commit or a rebalance.
+func TestC052_NothingExpiresWhileMembersAreThere(t *testing.T) {
+	c := newCrowd(t, Config{}, 30*time.Minute)
+	c.do(CommitOffsets{Group: c.group, Generation: NoGeneration, Topics: []CommitTopic{{Name: "t", ID: testID(1), Partitions: []CommitPartition{{Offset: 7}}}}})
+	c.advance(13 * 24 * time.Hour)
+	c.add("")
+	c.pass(time.Minute, time.Second)
+	c.pass(60*24*time.Hour, 10*time.Minute)
+	if got := c.stored(c.group, "t", 0); got != 7 || len(c.gens) != 1 || c.phase() != stable {
+		t.Errorf("the offset is %d after %d generations, %v", got, len(c.gens), c.phase())
+	}
+}
+
+// TestStepCopiesWhatItKeeps: the bytes of an event belong to a request buffer, which is used again.
+func TestStepCopiesWhatItKeeps(t *testing.T) {
+	w := newWorld(t, Config{})
+	metadata, assignment := []byte("metadata"), []byte("assignment")
+	ev := goodJoin
+	ev.Protocols = []Protocol{{Name: "range", Metadata: metadata}}
+	m := w.do(ev).Replies[0].Response.(*JoinReply)
+	copy(metadata, "XXXXXXXX")
+	e := w.do(Sync{Token: 1, Group: "G", MemberID: m.MemberID, Generation: 1, Assignments: []MemberAssignment{{m.MemberID, assignment}}})
+	copy(assignment, "XXXXXXXXXX")
+	if got := e.Replies[0].Response.(*SyncReply).Assignment; string(got) != "assignment" {
+		t.Errorf("the reply says %q", got)
+	}
+	d := w.do(DescribeGroups{Token: 1, Groups: []string{"G"}}).Replies[0].Response.(*DescribeReply).Groups[0].Members[0]
+	if string(d.Metadata) != "metadata" || string(d.Assignment) != "assignment" {
+		t.Errorf("described as %q, %q", d.Metadata, d.Assignment)
+	}
+}
+
 // stored asks as a client does.
 func (w *world) stored(group, topic string, partition int32) kafka.Offset {
 	e := w.do(FetchOffsets{Token: 9, Group: group, Topics: []FetchTopic{{Name: topic, ID: testID(1), Partitions: []int32{partition}}}})

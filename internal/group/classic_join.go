@@ -145,9 +145,6 @@ func (x *step) admit(g *group, id string, ev *Join) {
 	m.take(ev)
 	c.protocolType = ev.ProtocolType
 	c.add(m)
-	if c.leader == nil {
-		c.leader = m
-	}
 	c.initial.newcomer = true
 	x.parkJoin(g, m, ev.Token)
 	if c.phase != preparing {

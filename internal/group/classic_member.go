@@ -208,7 +208,8 @@ func (x *step) failSync(m *member, code kafka.ErrorCode) {
 	m.sync = 0
 }
 
-// dropMember takes a member out, with its timer (C114) and its waiting requests. The caller decides what that means for the group.
+// dropMember takes a member out, with its timer (C114) and its waiting requests. The caller goes on with membersChanged, which also
+// starts the count of those that owe a sync anew.
 func (x *step) dropMember(g *group, m *member, why string) {
 	c := &g.classic
 	if m.join != 0 {
@@ -217,7 +218,6 @@ func (x *step) dropMember(g *group, m *member, why string) {
 	x.failJoin(m, kafka.UnknownMemberID)
 	x.failSync(m, kafka.UnknownMemberID)
 	x.timers.disarm(&m.timer)
-	x.settleSync(g, m)
 	c.remove(m)
 	if c.leader == m {
 		c.leader = nil

@@ -47,11 +47,12 @@ func (x *step) commit(ev *CommitOffsets) {
 }
 
 // mayCommit says whether the sender may move offsets of the group (I7, P31). Without a generation it may while the group has no
-// members: the tools that reset offsets, and consumers that assign themselves (O7). A nil group with no error is one to create.
+// members: the tools that reset offsets, and consumers that assign themselves (O7); otherwise they are members that it does not know. A nil
+// group with no error is one to create.
 func (x *step) mayCommit(ev *CommitOffsets) (*group, kafka.ErrorCode) {
 	isMember := ev.Generation >= 0 || ev.MemberID != "" || ev.InstanceID != ""
-	if len(ev.Group) > groupIDBytesMax || isMember && ev.Group == "" {
-		return nil, kafka.InvalidGroupID
+	if code := checkGroupID(ev.Group); code != kafka.None && (isMember || ev.Group != "") { // old simple consumers have no group id
+		return nil, code
 	}
 	g := x.find(ev.Group)
 	switch {
@@ -63,8 +64,6 @@ func (x *step) mayCommit(ev *CommitOffsets) (*group, kafka.ErrorCode) {
 		return nil, kafka.IllegalGeneration
 	case g.classic.phase == empty && ev.Generation < 0:
 		return g, kafka.None
-	case !isMember:
-		return nil, kafka.UnknownMemberID
 	}
 	m, code := g.classic.lookupIn(ev.MemberID, ev.InstanceID, ev.Generation)
 	if code != kafka.None {

@@ -198,6 +198,9 @@ func (w *world) checkGroup(id string, g *group, armed map[*timer]bool) (waiting 
 		}
 		delete(armed, t)
 	}
+	if c.leader != nil && c.members[c.leader.id] != c.leader {
+		w.t.Fatalf("group %s: %s leads and is no member", id, c.leader.id)
+	}
 	same := listed == len(c.members) && joining == c.joining && unsynced == c.unsynced && again.recordBytes == c.recordBytes &&
 		again.protocolBytes == c.protocolBytes && len(again.instances) == len(c.instances) && (listed == 0 || reflect.DeepEqual(again.supported, c.supported))
 	if !same {
