@@ -38,8 +38,10 @@ func startBroker(t *testing.T, extra ...string) *broker {
 func (b *broker) launch(kafka string) {
 	b.t.Helper()
 	cmd := exec.Command(os.Getenv("STRANDLINE_BIN"), append(b.args, "--kafka", kafka)...)
-	b.stderr = &bytes.Buffer{}
-	cmd.Stderr = b.stderr
+	if b.stderr == nil {
+		b.stderr = &bytes.Buffer{}
+	}
+	cmd.Stderr = b.stderr // of all its runs: Wait ends the copying before the next begins
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		b.t.Fatal(err)

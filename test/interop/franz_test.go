@@ -9,6 +9,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"strandline.dev/test/interop/steps"
 )
 
 var codecs = map[string]kgo.CompressionCodec{
@@ -32,10 +34,10 @@ func deadline(t *testing.T) context.Context {
 	return ctx
 }
 
-func fromFranz(r *kgo.Record) sample {
-	s := sample{key: r.Key, value: r.Value}
+func fromFranz(r *kgo.Record) steps.Record {
+	s := steps.Record{Partition: r.Partition, Offset: r.Offset, Key: r.Key, Value: r.Value}
 	for _, h := range r.Headers {
-		s.headers = append(s.headers, header{h.Key, h.Value})
+		s.Headers = append(s.Headers, steps.Header{Key: h.Key, Value: h.Value})
 	}
 	return s
 }
@@ -65,20 +67,20 @@ func TestFranz_EveryCodecAndShapeThroughKill9(t *testing.T) {
 			t.Fatal(err, r.Err)
 		}
 		c := franz(t, b, kgo.ProducerBatchCompression(codec), kgo.DefaultProduceTopic("t-"+name))
-		for _, s := range samples() {
-			r := &kgo.Record{Key: s.key, Value: s.value}
-			for _, h := range s.headers {
-				r.Headers = append(r.Headers, kgo.RecordHeader{Key: h.key, Value: h.value})
+		for i, s := range steps.Samples() {
+			r := &kgo.Record{Key: s.Key, Value: s.Value}
+			for _, h := range s.Headers {
+				r.Headers = append(r.Headers, kgo.RecordHeader{Key: h.Key, Value: h.Value})
 			}
 			if err := c.ProduceSync(ctx, r).FirstErr(); err != nil {
-				t.Fatalf("%s %s: %v", name, s.name, err)
+				t.Fatalf("%s, record %d: %v", name, i, err)
 			}
 		}
 	}
 	b.restart()
 	for name := range codecs {
-		for i, r := range readFranz(t, b, "t-"+name, len(samples())) {
-			compare(t, samples()[i], fromFranz(r), true)
+		for i, r := range readFranz(t, b, "t-"+name, len(steps.Samples())) {
+			compare(t, steps.Samples()[i], fromFranz(r), steps.Lenience{})
 			if r.Offset != int64(i) {
 				t.Errorf("%s: offset %d, want %d", name, r.Offset, i)
 			}

@@ -1,0 +1,206 @@
+package interop
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"strandline.dev/test/interop/steps"
+)
+
+// programTimeMax bounds one client; the longest, with a rebalance after the restart, takes about a minute on two cores.
+const programTimeMax = 4 * time.Minute
+
+// logTail is how much of a log a failure prints, in bytes.
+const logTail = 6000
+
+// program is one foreign client, a process of its own that prints the lines of package steps.
+type program struct {
+	// name is the subtest's name and the README's.
+	name, language string
+	// pin names the line of versions.txt: kind and name, and a version where the name has several.
+	pin  pin
+	args []string
+	env  []string
+}
+
+// outcome is what a program reported.
+type outcome struct {
+	version string
+	// steps: name -> "ok", or why the client does not offer it.
+	steps map[string]string
+}
+
+// cached is a path under the directory where .ci/interop installs.
+func cached(t *testing.T, path ...string) string {
+	t.Helper()
+	root := os.Getenv("STRANDLINE_INTEROP_CACHE")
+	if root == "" {
+		t.Fatal("STRANDLINE_INTEROP_CACHE must name the directory of installed clients; `make interop` sets it")
+	}
+	return filepath.Join(append([]string{root}, path...)...)
+}
+
+// runner is one running program.
+type runner struct {
+	t       *testing.T
+	b       *broker
+	mu      sync.Mutex // for log: stdout and stderr are read by two goroutines
+	log     *os.File
+	stdin   io.Writer
+	out     outcome
+	failed  []string
+	killed  bool
+	started time.Time
+}
+
+// run starts a broker and the program, and follows its lines to the end.
+func (p program) run(t *testing.T) outcome {
+	t.Helper()
+	log, err := os.Create(cached(t, "logs", p.name+".log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &runner{t: t, b: startBroker(t), log: log, out: outcome{steps: map[string]string{}}, started: time.Now()}
+	ctx, cancel := context.WithTimeout(context.Background(), programTimeMax)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, p.args[0], append(p.args[1:], r.b.addr)...)
+	cmd.Env = append(os.Environ(), p.env...)
+	cmd.Stderr = r
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = 5 * time.Second
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.stdin = stdin
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for lines := bufio.NewScanner(stdout); lines.Scan(); {
+		r.line(lines.Text())
+	}
+	err = cmd.Wait()
+	if ctx.Err() != nil {
+		err = fmt.Errorf("ended after %v: %w", programTimeMax, err)
+	}
+	r.judge(err)
+	return r.out
+}
+
+// line takes in one line of the program's stdout.
+func (r *runner) line(line string) {
+	_, _ = r.Write([]byte(line + "\n"))
+	f := strings.SplitN(line, " ", 4)
+	switch {
+	case f[0] == "version" && len(f) == 2:
+		r.out.version = f[1]
+	case line == "RESTART":
+		r.checkStored()
+		r.b.restart()
+		r.killed = true
+		_, _ = io.WriteString(r.stdin, "DONE\n")
+	case f[0] == "step" && len(f) >= 3:
+		r.step(f[1], f[2], strings.Join(f[3:], ""))
+	}
+}
+
+// Write puts the program's stderr into the log, each piece with its time; stdout's lines go the same way.
+func (r *runner) Write(text []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for line := range strings.Lines(string(text)) {
+		if _, err := fmt.Fprintf(r.log, "[%6.2fs] %s", time.Since(r.started).Seconds(), line); err != nil {
+			return 0, err
+		}
+	}
+	return len(text), nil
+}
+
+func (r *runner) step(name, result, why string) {
+	if _, twice := r.out.steps[name]; twice {
+		r.failed = append(r.failed, name+": reported twice")
+	}
+	switch {
+	case result == "ok" && name == "kill-9" && !r.killed:
+		r.failed = append(r.failed, name+": the program never asked for the restart")
+	case result == "ok":
+		r.out.steps[name] = "ok"
+	case result == "not-offered" && why != "":
+		r.out.steps[name] = why
+	default:
+		r.out.steps[name] = "failed"
+		r.failed = append(r.failed, name+": "+why)
+	}
+}
+
+// checkStored reads, with another client, what the program produced: the codec on disk and the records' every field.
+func (r *runner) checkStored() {
+	for codec, id := range map[string]int16{"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4} {
+		if r.out.steps[codec] != "ok" {
+			continue
+		}
+		seen := storedCodecs(r.t, r.b, "codec-"+codec)
+		if !seen[id] {
+			r.failed = append(r.failed, fmt.Sprintf("%s: no stored batch has the codec; codecs found: %v", codec, seen))
+		}
+		l := r.lenience()
+		for i, k := range readFranz(r.t, r.b, "codec-"+codec, len(steps.Samples())) {
+			if err := steps.Compare(steps.Samples()[i], fromFranz(k), l); err != nil {
+				r.failed = append(r.failed, fmt.Sprintf("%s: record %d as stored: %v", codec, i, err))
+			}
+		}
+	}
+}
+
+// lenience forgives what the program said that its client cannot express.
+func (r *runner) lenience() steps.Lenience {
+	lacks := func(step string) bool { return r.out.steps[step] != "ok" }
+	return steps.Lenience{Keys: lacks("keys"), Values: lacks("values"), HeaderValues: lacks("null-headers"), Repeats: lacks("headers")}
+}
+
+// judge fails the test unless every step was reported and none failed; it prints the ends of both logs.
+func (r *runner) judge(ended error) {
+	r.t.Helper()
+	for _, name := range steps.Names {
+		if r.out.steps[name] == "" {
+			r.failed = append(r.failed, name+": not reported")
+		}
+	}
+	if ended != nil {
+		r.failed = append(r.failed, "the program: "+ended.Error())
+	}
+	_ = r.log.Close()
+	if len(r.failed) > 0 {
+		r.t.Errorf("%s\n--- %s\n%s\n--- broker\n%s", strings.Join(r.failed, "\n"), r.log.Name(), tail(r.log.Name()), last(r.b.stderr.String()))
+	}
+}
+
+func tail(file string) string {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err.Error()
+	}
+	return last(string(text))
+}
+
+func last(s string) string {
+	if len(s) > logTail {
+		return "... " + s[len(s)-logTail:]
+	}
+	return s
+}

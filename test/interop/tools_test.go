@@ -1,0 +1,116 @@
+package interop
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// taskTimeMax bounds one call of a tool; a JVM alone takes 1 to 3 s here.
+const taskTimeMax = 60 * time.Second
+
+// task is one call of one of Kafka's own command-line tools.
+type task struct {
+	// tool is the script's name without kafka- and .sh; class is what it runs.
+	tool, class, name string
+	// args, after --bootstrap-server.
+	args []string
+	// want must be in the output, every one.
+	want []string
+}
+
+const toolsPackage = "org.apache.kafka.tools."
+
+// tasks are run in order on one broker; {dir} in an argument is a directory for files.
+func tasks() []task {
+	topics, configs, groups := toolsPackage+"TopicCommand", toolsPackage+"ConfigCommand", toolsPackage+"consumer.group.ConsumerGroupCommand"
+	offsets := toolsPackage + "GetOffsetShell"
+	return []task{
+		{"topics", topics, "create", words("--create --topic tools --partitions 2 --replication-factor 1 --config retention.ms=3600000"), words("Created")},
+		{"topics", topics, "list", words("--list"), words("tools")},
+		{"topics", topics, "describe", words("--describe --topic tools"), words("PartitionCount:2 retention.ms=3600000 Leader:")},
+		{"topics", topics, "alter partitions", words("--alter --topic tools --partitions 3"), nil},
+		{"topics", topics, "describe under-replicated", words("--describe --under-replicated-partitions"), nil},
+		{"configs", configs, "alter topic", words("--alter --entity-type topics --entity-name tools --add-config retention.ms=7200000,max.message.bytes=2000000"), words("Completed")},
+		{"configs", configs, "describe topic", words("--describe --entity-type topics --entity-name tools"), words("retention.ms=7200000 max.message.bytes=2000000")},
+		{"configs", configs, "delete topic config", words("--alter --entity-type topics --entity-name tools --delete-config max.message.bytes"), words("Completed")},
+		{"configs", configs, "describe topic, all", words("--describe --all --entity-type topics --entity-name tools"), words("cleanup.policy=delete retention.ms=7200000")},
+		{"configs", configs, "describe broker, all", words("--describe --all --entity-type brokers --entity-name 1"), words("message.max.bytes=")},
+		{"producer-perf-test", toolsPackage + "ProducerPerformance", "10,000 records", words("--topic tools --num-records 10000 --record-size 100 --throughput -1"), words("10000 records")},
+		{"verifiable-producer", toolsPackage + "VerifiableProducer", "500 messages, acks=all", words("--topic tools --max-messages 500 --acks -1"), []string{`"sent":500`, `"acked":500`}},
+		{"get-offsets", offsets, "latest", words("--topic tools --time latest"), words("tools:0: tools:1: tools:2:")},
+		{"get-offsets", offsets, "earliest", words("--topic tools --time earliest"), words("tools:0:0 tools:1:0 tools:2:0")},
+		{"get-offsets", offsets, "by time", words("--topic tools --time 1000"), words("tools:0:0")},
+		{"get-offsets", offsets, "max timestamp", words("--topic tools --time max-timestamp"), words("tools:0:")},
+		{"verifiable-consumer", toolsPackage + "VerifiableConsumer", "10,500 messages in a group", words("--topic tools --group-id tools-group --max-messages 10500 --reset-policy earliest"), words("offsets_committed shutdown_complete")},
+		{"consumer-groups", groups, "list", words("--list"), words("tools-group")},
+		{"consumer-groups", groups, "describe", words("--describe --group tools-group"), words("CURRENT-OFFSET LAG tools-group")},
+		{"consumer-groups", groups, "describe state", words("--describe --state --group tools-group"), words("Empty")},
+		{"consumer-groups", groups, "describe members", words("--describe --members --group tools-group"), nil},
+		{"consumer-groups", groups, "reset offsets", words("--reset-offsets --to-earliest --execute --topic tools --group tools-group"), words("NEW-OFFSET tools-group")},
+		{"consumer-groups", groups, "delete offsets", words("--delete-offsets --topic tools:0 --group tools-group"), words("Successful")},
+		{"consumer-groups", groups, "delete", words("--delete --group tools-group"), words("successful")},
+		{"log-dirs", toolsPackage + "LogDirsCommand", "describe", words("--describe --topic-list tools"), []string{`"partition":"tools-0"`, `"size":`}},
+		{"delete-records", toolsPackage + "DeleteRecordsCommand", "one partition", words("--offset-json-file {dir}/delete.json"), words("low_watermark: 5")},
+		{"get-offsets", offsets, "earliest after delete-records", words("--topic tools --time earliest"), words("tools:0:5")},
+		{"topics", topics, "delete", words("--delete --topic tools"), nil},
+	}
+}
+
+func words(s string) []string { return strings.Fields(s) }
+
+// runTools runs every task on one broker and returns them; a failed one fails the test and the rest go on.
+func runTools(t *testing.T) []task {
+	t.Helper()
+	b := startBroker(t)
+	dir := t.TempDir()
+	plan := `{"version":1,"partitions":[{"topic":"tools","partition":0,"offset":5}]}`
+	if err := os.WriteFile(filepath.Join(dir, "delete.json"), []byte(plan), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	jars := filepath.Base(filepath.Dir(cached(t, "java", "kafka-tools-"+pinned(t, pin{"maven", "org.apache.kafka:kafka-tools", ""}), "x")))
+	log, err := os.Create(cached(t, "logs", "kafka-tools.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = log.Close() }()
+	all := tasks()
+	for _, k := range all {
+		started := time.Now()
+		out, err := k.call(t, b.addr, cached(t, "java", jars)+"/*", dir)
+		fmt.Fprintf(log, "== %s %s (%.1fs) %v\n%s\n", k.tool, k.name, time.Since(started).Seconds(), err, out)
+		for _, w := range k.want {
+			if err == nil && !strings.Contains(out, w) {
+				err = fmt.Errorf("the output lacks %q", w)
+			}
+		}
+		if err != nil {
+			t.Errorf("%s, %s: %v\n%s", k.tool, k.name, err, last(out))
+		}
+	}
+	if t.Failed() {
+		t.Logf("broker: %s", last(b.stderr.String()))
+	}
+	return all
+}
+
+// call runs the tool; an exception in its output counts as a failure, since some tools exit 0 with one.
+func (k task) call(t *testing.T, addr, jars, dir string) (string, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), taskTimeMax)
+	defer cancel()
+	args := []string{"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", jars, k.class, "--bootstrap-server", addr}
+	for _, a := range k.args {
+		args = append(args, strings.ReplaceAll(a, "{dir}", dir))
+	}
+	out, err := exec.CommandContext(ctx, "java", args...).CombinedOutput()
+	if err == nil && strings.Contains(string(out), "Exception") {
+		err = fmt.Errorf("the output holds an exception")
+	}
+	return string(out), err
+}
