@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
 
 	"strandline.dev/internal/kafka"
 	"strandline.dev/internal/record"
+	"strandline.dev/internal/sys"
 	"strandline.dev/internal/sys/systest"
 )
 
@@ -51,7 +53,9 @@ func TestC031_FirstFailedSyncIsFinal(t *testing.T) {
 	kinds := map[string]func(op systest.Op) bool{
 		"segment":   func(op systest.Op) bool { return op.Kind == systest.OpSync && isSegmentName(op.Name) },
 		"directory": func(op systest.Op) bool { return op.Kind == systest.OpSyncDir && op.Name == logDirName() },
-		"meta":      func(op systest.Op) bool { return op.Kind == systest.OpSync && hasSuffix(op.Name, metaSuffix+tempSuffix) },
+		"meta": func(op systest.Op) bool {
+			return op.Kind == systest.OpSync && hasSuffix(op.Name, metaSuffix+tempSuffix)
+		},
 	}
 	for what, matches := range kinds {
 		fsys := systest.NewFS(1)
@@ -109,7 +113,9 @@ func TestC031_FirstFailedSyncIsFinal(t *testing.T) {
 
 func isSegmentName(name string) bool { return hasSuffix(name, logSuffix) }
 
-func hasSuffix(s, suffix string) bool { return len(s) > len(suffix) && s[len(s)-len(suffix):] == suffix }
+func hasSuffix(s, suffix string) bool {
+	return len(s) > len(suffix) && s[len(s)-len(suffix):] == suffix
+}
 
 func logDirName() string { return logFile("") }
 
@@ -847,5 +853,33 @@ func TestTruncate_ThroughTheStart(t *testing.T) {
 	}
 	if a := mustAppend(t, l, 1, testBatch(1, 1, 10, 0)); a.Base != 3 {
 		t.Fatalf("appended at %d", a.Base)
+	}
+}
+
+// TestRealDisk_RoundTrip runs the whole path once on the machine's own file system (with -tags fault: on the one that loses what
+// was not synced).
+func TestRealDisk_RoundTrip(t *testing.T) {
+	o := DirOptions{Machine: sys.Real(), Path: filepath.Join(t.TempDir(), "data"), Metrics: testMetrics}
+	var want []byte
+	for round := range kafka.Offset(3) {
+		d, err := OpenDir(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := OpenDir(o); !errors.Is(err, sys.ErrLocked) {
+			t.Fatalf("opened twice: %v", err)
+		}
+		l := openTestLog(t, d, smallLog)
+		if got, err := readAll(l, l.End(), 700); err != nil || string(got) != string(want) || l.End() != 30*round {
+			t.Fatalf("start %d: read %d of %d bytes, end %d, %v", round, len(got), len(want), l.End(), err)
+		}
+		fill(t, l, 30)
+		if want, err = readAll(l, l.End(), 700); err != nil {
+			t.Fatal(err)
+		}
+		closeClean(t, d)
+	}
+	if r, err := VerifyLog(o.Machine.FS, filepath.Join(o.Path, topicsDir, testTP.String())); err != nil || len(r.Problems) > 0 || r.Batches != 90 {
+		t.Fatalf("%+v, %v", r, err)
 	}
 }

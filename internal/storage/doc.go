@@ -24,12 +24,13 @@
 // Concurrency: one goroutine at a time may call Append, AppendReplicated, AssignEpoch, TruncateTo and Reset of one Log (the
 // partition lock sees to that). Everything else may be called from any goroutine. Log.mu is held over page-cache writes and
 // segment creation, never over a sync; reads happen outside it on pinned file handles. Lock order inside the package:
-// Log.mu, then Dir.mu or Syncer.mu, which are leaves. Callbacks (OnStored) run on the syncer's goroutine or on the goroutine of
+// Log.mu, then Dir.mu or Syncer.mu, which are leaves. Callbacks (OnStored) run on the syncer's goroutine, the metadata log's on that of
 // Sync, without any lock held.
 //
 // Files: dir.go, identity.go, startfile.go, clean.go, syncpoint.go and quarantine.go are the data directory; log.go, append.go,
 // read.go, lookup.go, truncate.go, prefix.go, reset.go, retention.go and roll.go are the operations of a log; open.go,
-// recover.go, scan.go and replay.go bring one back; segment.go, segmentmeta.go and index.go are the files of a segment;
+// recover.go, adopt.go, scan.go and
+// replay.go bring one back; segment.go, segmentmeta.go and index.go are the files of a segment;
 // producer.go, producersnap.go and epochs.go are the caches; syncer.go and flush.go make bytes durable; dump.go
 // reads a log offline; frame.go is the envelope of all small files.
 package storage

@@ -3,6 +3,7 @@ package storage
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
 	"sort"
@@ -73,6 +74,20 @@ func (es epochs) at(off kafka.Offset) kafka.LeaderEpoch {
 	return es[i-1].epoch
 }
 
+// span is the epoch that off was written in, and where it ends. Batches are checked against it when they are read: the field lies
+// outside their checksum.
+func (es epochs) span(off kafka.Offset) (kafka.LeaderEpoch, kafka.Offset) {
+	i := sort.Search(len(es), func(i int) bool { return es[i].start > off })
+	end := kafka.Offset(math.MaxInt64)
+	if i < len(es) {
+		end = es[i].start
+	}
+	if i == 0 {
+		return kafka.NoEpoch, end
+	}
+	return es[i-1].epoch, end
+}
+
 // endFor is the largest epoch at or below e and where it ends.
 func (es epochs) endFor(e kafka.LeaderEpoch, end kafka.Offset) kafka.EpochEnd {
 	i := sort.Search(len(es), func(i int) bool { return es[i].epoch > e })
@@ -119,23 +134,24 @@ func decodeEpochs(b []byte) (epochs, kafka.Offset, error) {
 	return es, covered, nil
 }
 
-// loadEpochs reads the epochs file as far as it speaks of offsets up to end; without a usable one, nothing is covered.
-func (l *Log) loadEpochs(from, end kafka.Offset) (epochs, kafka.Offset) {
+// loadEpochs reads the epochs file as far as it speaks of offsets up to end; without a usable one, nothing is covered. ahead says that
+// it speaks of more: of records that a crash took.
+func (l *Log) loadEpochs(from, end kafka.Offset) (es epochs, covered kafka.Offset, ahead bool) {
 	name := filepath.Join(l.path, epochsFile)
 	b, err := sys.ReadFile(l.dir.fs, name, cacheFileMax)
 	if err != nil {
-		return nil, from
+		return nil, from, false
 	}
-	es, covered, err := decodeEpochs(b)
+	es, covered, err = decodeEpochs(b)
 	if err != nil {
 		l.dir.log.Warn("the epochs file is damaged and is rebuilt", "file", name, "error", err)
-		return nil, from
+		return nil, from, false
 	}
-	if covered > end {
+	if ahead = covered > end; ahead {
 		// An epoch that starts exactly at the end has no records yet; it was assigned and stays (C015).
 		es, covered = es.truncate(end+1), end
 	}
-	return es, max(covered, from)
+	return es, max(covered, from), ahead
 }
 
 // LatestEpoch is the newest leader epoch of the log, or NoEpoch.

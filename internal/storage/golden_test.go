@@ -35,7 +35,7 @@ func goldenEpochs() []byte { return encodeEpochs(epochs{{0, 0}, {3, 120}, {4, 50
 
 func goldenSyncPoint() []byte {
 	return encodeSyncPoints(syncPoints{startNumber: 9, points: map[kafka.TopicPartition]point{
-		testTP: {start: 10, hw: 18, end: 20, segment: 15, pos: 4711, firstBase: 5, before: 999, firstAppendMs: 1_700_000_000_000, lastAppendMs: 1_700_000_000_500},
+		testTP:                                  {start: 10, hw: 18, end: 20, segment: 15, pos: 4711, firstBase: 5, before: 999, firstAppendMs: 1_700_000_000_000, lastAppendMs: 1_700_000_000_500},
 		{Topic: kafka.TopicID{9}, Partition: 0}: {policy: Replicated, damaged: true},
 		kafka.MetadataPartition:                 {start: 1, hw: 1, end: 1, segment: 1, firstBase: 1},
 	}})

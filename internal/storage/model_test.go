@@ -17,8 +17,8 @@ import (
 )
 
 var (
-	modelRuns = flag.Int("model.runs", 3, "seeds per model test")
-	modelOps  = flag.Int("model.ops", 120, "operations per seed")
+	modelRuns = flag.Int("model.runs", 2, "seeds per model test")
+	modelOps  = flag.Int("model.ops", 100, "operations per seed")
 	modelSeed = flag.Uint64("model.seed", 1, "first seed")
 )
 
@@ -131,6 +131,9 @@ func (m *model) step() {
 }
 
 func (m *model) newBatch() record.Batch {
+	if m.rng.IntN(8) == 0 {
+		m.epoch++
+	}
 	b := testBatch(m.rng.Uint64(), 1+m.rng.IntN(4), m.rng.IntN(120), m.at.UnixMilli()-int64(m.rng.IntN(5000)))
 	if m.rng.IntN(3) == 0 {
 		id := kafka.ProducerID(m.rng.IntN(4))

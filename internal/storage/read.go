@@ -60,7 +60,10 @@ type cursor struct {
 	limit   int64        // bytes of the file that count
 	end     kafka.Offset // of the segment
 	last    bool         // no segment follows
-	cuts    uint64
+	epoch   kafka.LeaderEpoch
+	// epochEnd is where that leader epoch ends; the cursor stops there.
+	epochEnd kafka.Offset
+	cuts     uint64
 }
 
 func (l *Log) readOnce(from, upper kafka.Offset, r ReadLimits, dst []byte) (out []byte, raced bool, err error) {
@@ -78,7 +81,8 @@ func (l *Log) readOnce(from, upper kafka.Offset, r ReadLimits, dst []byte) (out 
 		if l.unpinCursor(&c, err == nil) {
 			return dst[:filled], true, nil
 		}
-		if err != nil || !progressed || next < c.end || c.last || len(dst)-filled >= r.MaxBytes {
+		more := next == c.epochEnd || (next == c.end && !c.last)
+		if err != nil || !progressed || !more || len(dst)-filled >= r.MaxBytes {
 			return dst, false, err
 		}
 	}
@@ -125,7 +129,8 @@ func (l *Log) pinAtLocked(c *cursor, off, upper kafka.Offset, first bool) (unind
 	if isMissing(err) {
 		return nil, false, &CorruptError{File: s.path, Why: "the segment's file is missing"}
 	}
-	*c = cursor{segment: s, file: f, next: off, pos: pos, exact: exact, limit: s.size, end: s.end, last: i == len(l.mu.segments)-1, cuts: l.mu.cuts}
+	epoch, epochEnd := l.mu.epochs.span(off)
+	*c = cursor{epoch: epoch, epochEnd: epochEnd, segment: s, file: f, next: off, pos: pos, exact: exact, limit: s.size, end: s.end, last: i == len(l.mu.segments)-1, cuts: l.mu.cuts}
 	return nil, err == nil, err
 }
 
@@ -201,8 +206,11 @@ func (c *cursor) take(dst []byte, want int, upper kafka.Offset) (out []byte, nee
 		if b.BaseOffset() > c.next || b.NextOffset() <= c.next || b.NextOffset() > c.end {
 			return dst[:kept], 0, c.corrupt(fmt.Sprintf("a batch of offsets %d to %d, want %d", b.BaseOffset(), b.LastOffset(), c.next))
 		}
-		if b.NextOffset() > upper {
+		if b.NextOffset() > upper || b.BaseOffset() >= c.epochEnd {
 			return dst[:kept], 0, nil
+		}
+		if c.epoch != kafka.NoEpoch && b.LeaderEpoch() != c.epoch {
+			return dst[:kept], 0, c.corrupt(fmt.Sprintf("leader epoch %d, want %d", b.LeaderEpoch(), c.epoch))
 		}
 		if err := b.VerifyCRC(); err != nil {
 			return dst[:kept], 0, c.corrupt(err.Error())

@@ -29,7 +29,9 @@ type recovery struct {
 	torn     bool
 	doomed   []*segment // segments behind a torn one
 	damaged  *CorruptError
-	scanned  int // index of the first segment that was scanned, or len(segments)
+	// staleIndex says that the last segment's index file does not fit it.
+	staleIndex bool
+	scanned    int // index of the first segment that was scanned, or len(segments)
 }
 
 func newRecovery(l *Log, ls *listing, p point, known bool) *recovery {

@@ -72,8 +72,10 @@ type walker struct {
 	limit  int64 // bytes of the file that count
 	verify bool
 	window int // bytes to read at a time
-	// expect is the base offset that the next batch must have; NoOffset accepts any.
+	// expect is the base offset that the next batch must have; NoOffset accepts any. With one, leader epochs must not fall either:
+	// they lie outside the checksum.
 	expect kafka.Offset
+	epoch  kafka.LeaderEpoch
 
 	buf    *[]byte
 	bufPos int64
@@ -81,7 +83,7 @@ type walker struct {
 }
 
 func newWalker(file io.ReaderAt, pos, limit int64, expect kafka.Offset) *walker {
-	return &walker{file: file, pos: pos, limit: limit, expect: expect, window: walkWindow, buf: windows.Get().(*[]byte)}
+	return &walker{file: file, pos: pos, limit: limit, expect: expect, epoch: kafka.NoEpoch, window: walkWindow, buf: windows.Get().(*[]byte)}
 }
 
 func (w *walker) release() {
@@ -126,6 +128,9 @@ func (w *walker) next() (BatchHeader, int64, error) {
 		return BatchHeader{}, pos, bad
 	}
 	h := parseHeader(b)
+	if w.expect != kafka.NoOffset && h.Epoch < w.epoch {
+		return BatchHeader{}, pos, &badBatch{pos: pos, kind: badInvalid, why: fmt.Sprintf("leader epoch %d after %d", h.Epoch, w.epoch)}
+	}
 	if w.verify {
 		sum, err := w.checksum(pos+posAttributes, pos+h.Bytes)
 		if err != nil {
@@ -137,7 +142,7 @@ func (w *walker) next() (BatchHeader, int64, error) {
 	}
 	w.pos = pos + h.Bytes
 	if w.expect != kafka.NoOffset {
-		w.expect = h.End
+		w.expect, w.epoch = h.End, h.Epoch
 	}
 	return h, pos, nil
 }

@@ -128,7 +128,10 @@ func (c *cut) locate(end kafka.Offset, size, atMs int64) error {
 func (l *Log) producersAt(c *cut, saved []kafka.Offset, from kafka.Offset) error {
 	p, at := l.loadProducers(saved, from, c.end)
 	c.producers = p
-	return l.replay(at, c.end, func(h BatchHeader, atMs int64) { c.producers.note(h, atMs) })
+	return l.replay(at, c.end, func(h BatchHeader, atMs int64) string {
+		c.producers.note(h, atMs)
+		return ""
+	})
 }
 
 // lowerPoint makes sure, before anything is cut, that the sync-point file promises nothing behind the cut.
