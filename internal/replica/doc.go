@@ -20,6 +20,6 @@
 // which never waits for a partition: whoever holds the partition takes them in when letting go (partition.go unlock).
 //
 // Files: api.go (what callers pass and get), host.go (lifecycle), recover.go, reconcile.go, partition.go (state, lock),
-// lead.go (roles), append.go, read.go, buffer.go, offsets.go, epochs.go, describe.go, wait.go, produce.go, park.go, timers.go,
+// lead.go (roles), append.go, read.go, buffer.go, offsets.go, epochs.go, deleterecords.go, describe.go, wait.go, produce.go, park.go, timers.go,
 // retention.go, trash.go, watchdog.go.
 package replica

@@ -32,6 +32,7 @@ type world struct {
 	version uint64
 	found   Recovered
 	configs map[string]config.Topic // by topic name; others get baseConfig
+	expiry  time.Duration           // of idempotent producers, for the next start
 	minted  byte
 
 	mu     sync.Mutex
@@ -74,7 +75,7 @@ func (w *world) start() {
 	w.dir, err = storage.OpenDir(storage.DirOptions{Machine: w.machine, Path: w.path, Log: log, Metrics: m.Storage})
 	w.must(err)
 	w.host, err = NewHost(Config{
-		Dir: w.dir, Node: me, Machine: w.machine, Log: log, Metrics: m.Broker, TopicConfig: w.topicConfig, Purged: w.notePurged,
+		Dir: w.dir, Node: me, Machine: w.machine, Log: log, Metrics: m.Broker, TopicConfig: w.topicConfig, Purged: w.notePurged, ProducerExpiry: w.expiry,
 	})
 	w.must(err)
 	w.found, err = w.host.Recover(context.Background())
@@ -264,15 +265,24 @@ func (w *world) fetch(it FetchItem) FetchResult {
 	return r
 }
 
-// offsets lists the base offsets of the batches in records.
-func (w *world) offsets(records []byte) (bases []kafka.Offset) {
+// batches splits records.
+func (w *world) batches(records []byte) (out []record.Batch) {
 	w.t.Helper()
 	for len(records) > 0 {
 		b, rest, err := record.Split(records)
 		w.must(err)
 		w.must(b.VerifyCRC())
-		bases = append(bases, b.BaseOffset())
+		out = append(out, b)
 		records = rest
+	}
+	return out
+}
+
+// offsets lists the base offsets of the batches in records.
+func (w *world) offsets(records []byte) (bases []kafka.Offset) {
+	w.t.Helper()
+	for _, b := range w.batches(records) {
+		bases = append(bases, b.BaseOffset())
 	}
 	return bases
 }
