@@ -406,7 +406,15 @@ func TestK45_SyncRefusesForeignAndGiantAssignments(t *testing.T) {
 
 func TestK46_GroupIDsThatNoGroupHas(t *testing.T) {
 	w := newWorld(t, Config{})
-	for _, id := range []string{"", strings.Repeat("g", 1<<20)} {
+	long := strings.Repeat("g", 1<<20)
+	simple := CommitOffsets{Token: 1, Group: long, Generation: NoGeneration, Topics: []CommitTopic{{Name: "t", Partitions: []CommitPartition{{}}}}}
+	if code := w.do(simple).Replies[0].Response.(*CommitReply).Topics[0].Partitions[0].Code; code != kafka.InvalidGroupID {
+		t.Errorf("a simple commit: %v", code)
+	}
+	if code := w.do(FetchOffsets{Token: 1, Group: long}).Replies[0].Response.(*FetchReply).Code; code != kafka.InvalidGroupID {
+		t.Errorf("a fetch: %v", code)
+	}
+	for _, id := range []string{"", long} {
 		ev := goodJoin
 		ev.Group = id
 		codes := []kafka.ErrorCode{

@@ -147,7 +147,20 @@ func TestP33_OldVersionsAreRead(t *testing.T) {
 			t.Errorf("group version %d: session %v, rebalance %v", version, r.session, r.rebalance)
 		}
 	}
-	// A negative offset, as other brokers may have stored, is no commit.
+	// Time-outs that no member may ask for any more are brought within the bounds.
+	v := kmsg.NewGroupMetadataValue()
+	v.Version, v.Protocol = 3, nullable("range")
+	v.Members = []kmsg.GroupMetadataValueMember{{MemberID: "m", SessionTimeoutMillis: -5}, {MemberID: "n", SessionTimeoutMillis: 1 << 30}}
+	w := newWorld(t, Config{})
+	w.log = []KV{{groupKey("G"), v.AppendTo(nil)}}
+	w.restart(0, false)
+	if ms := w.shard.groups["G"].classic.members; ms["m"].session != sessionMinDefault || ms["n"].session != sessionMaxDefault {
+		t.Errorf("sessions %v and %v", ms["m"].session, ms["n"].session)
+	}
+}
+
+// TestNegativeOffsetIsNone: a negative offset, as other brokers may have stored, is no commit.
+func TestNegativeOffsetIsNone(t *testing.T) {
 	v := kmsg.NewOffsetCommitValue()
 	v.Version, v.Offset = 3, -1
 	if s := replay(t, Config{}, []KV{{offsetKey("G", topicPartition{"t", 0}), v.AppendTo(nil)}}); len(s.groups) != 0 {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -75,6 +76,82 @@ func TestI14_ExpiryAndPurgesGoInBatches(t *testing.T) {
 		if steps != 3 || len(w.shard.groups) != 0 {
 			t.Errorf("%s: %d steps, %d groups left", name, steps, len(w.shard.groups))
 		}
+	}
+}
+
+// TestI14_TicksAreBounded: a Tick stops looking at offsets after a while, and does not come back for each offset.
+func TestI14_TicksAreBounded(t *testing.T) {
+	w := newWorld(t, Config{})
+	w.fast = true
+	commit := CommitOffsets{Generation: NoGeneration, Topics: []CommitTopic{{Name: "t", ID: testID(1)}}}
+	for p := range int32(5000) {
+		commit.Topics[0].Partitions = append(commit.Topics[0].Partitions, CommitPartition{Partition: p, Offset: 1})
+	}
+	for g := range 10 {
+		commit.Group = fmt.Sprint("g", g)
+		w.do(commit)
+	}
+	ticks := w.advance(expiryCheckMax)
+	if len(ticks) < 2 {
+		t.Errorf("%d ticks looked at %d offsets", len(ticks), 10*5000)
+	}
+	w = newWorld(t, Config{})
+	w.fast = true
+	commit.Group = "G"
+	commit.Topics[0].Partitions = make([]CommitPartition, 1)
+	for p := range int32(1000) {
+		commit.Topics[0].Partitions[0].Partition = p
+		w.do(commit)
+		w.advance(time.Second)
+	}
+	if ticks := w.advance(15 * 24 * time.Hour); len(ticks) > 25 || len(w.shard.groups) != 0 {
+		t.Errorf("%d ticks for offsets that grow old one after the other, %d groups left", len(ticks), len(w.shard.groups))
+	}
+}
+
+// TestMemberNearTheLimitRejoins: what a member takes already is not counted twice when it joins again.
+func TestMemberNearTheLimitRejoins(t *testing.T) {
+	w := newWorld(t, Config{RecordBytesMax: 2000, ProtocolBytesMax: 2000})
+	ev := goodJoin
+	ev.Protocols = []Protocol{{Name: "range", Metadata: make([]byte, 1500)}}
+	m := w.do(ev).Replies[0].Response.(*JoinReply)
+	ev.MemberID, ev.Protocols = m.MemberID, []Protocol{{Name: "range", Metadata: make([]byte, 1600)}}
+	if code := joinCode(w, ev); code != kafka.None {
+		t.Error(code)
+	}
+	ev.MemberID, ev.Random = "", kafka.ID{1}
+	if code := joinCode(w, ev); code != kafka.GroupMaxSizeReached {
+		t.Error(code)
+	}
+}
+
+func TestNextGenerationIsNeverNegative(t *testing.T) {
+	for gen, want := range map[Generation]Generation{0: 1, 7: 8, math.MaxInt32: 1, -1: 1, math.MinInt32: 1} {
+		if got := (&classicGroup{generation: gen}).nextGeneration(); got != want {
+			t.Errorf("after %d comes %d, want %d", gen, got, want)
+		}
+	}
+}
+
+func TestClipKeepsCharactersWhole(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		n    int
+		want string
+	}{{"abc", 3, "abc"}, {"abc", 2, "ab"}, {"aé", 2, "a"}, {"é", 1, ""}, {"日本", 4, "日"}, {"", 0, ""}} {
+		if got := clip(c.text, c.n); got != c.want {
+			t.Errorf("%q cut to %d is %q, want %q", c.text, c.n, got, c.want)
+		}
+	}
+}
+
+// TestPurgeLeavesOffsetsWithoutAnID: an offset of before topic ids names no topic for good, so no purge can mean it (I10).
+func TestPurgeLeavesOffsetsWithoutAnID(t *testing.T) {
+	w := newWorld(t, Config{})
+	w.do(CommitOffsets{Group: "G", Generation: NoGeneration, Topics: []CommitTopic{{Name: "t", Partitions: []CommitPartition{{Offset: 5}}}}})
+	w.do(TopicsDeleted{IDs: []kafka.TopicID{{}, testID(1)}})
+	if got := w.stored("G", "t", 0); got != 5 {
+		t.Errorf("the offset is %d", got)
 	}
 }
 
