@@ -18,11 +18,14 @@ type consumeFlags struct {
 	partitions []int32
 	count      int64
 	exitAtEnd  bool
+	group      string
 	format     string
 	json       bool
 }
 
-const consumeLong = `Consume a topic and print its records, by default one value a line from now on, until interrupted. No position is saved.
+const consumeLong = `Consume a topic and print its records, by default one value a line from now on, until interrupted. Without -g no
+position is saved. With -g the command is a member of that group: it reads the partitions that the group gives it, from where the
+group has committed (-o counts only where it has not), and commits what it has printed.
 
 Where to start (-o), in each partition:
   start, end        the first record, the next record to come
@@ -42,7 +45,8 @@ func newConsumeCommand(a *app) *cobra.Command {
 		Example: `  strandline consume orders -o start -e
   strandline consume orders -o -10 -p 3 -f '%p:%o %d %k=%v\n'
   strandline consume orders -o @-15m -n 100 --json
-  strandline consume orders -o start -e --json | strandline produce orders-copy --json`,
+  strandline consume orders -o start -e --json | strandline produce orders-copy --json
+  strandline consume orders -g billing -o start`,
 		Args: exactArgs("TOPIC"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.json && cmd.Flags().Changed("format") {
@@ -59,6 +63,7 @@ func newConsumeCommand(a *app) *cobra.Command {
 	fl.Int32SliceVarP(&f.partitions, "partitions", "p", nil, "only these partitions (default all)")
 	fl.Int64VarP(&f.count, "num", "n", 0, "end after this many records (0: no limit)")
 	fl.BoolVarP(&f.exitAtEnd, "exit-at-end", "e", false, "end at what was the end of each partition at the start")
+	fl.StringVarP(&f.group, "group", "g", "", "consume as a member of this group")
 	fl.StringVarP(&f.format, "format", "f", formatDefault, "how to print a record")
 	fl.BoolVar(&f.json, "json", false, "print one JSON object a line, from which `produce --json` restores every byte")
 	return cmd
@@ -69,8 +74,21 @@ func (a *app) consume(cmd *cobra.Command, topic string, f consumeFlags) error {
 	if err != nil {
 		return err
 	}
-	if f.count < 0 {
-		return usagef("-n %d: want 0 or more", f.count)
+	if err := f.check(); err != nil {
+		return err
+	}
+	set, err := a.settings()
+	if err != nil {
+		return err
+	}
+	render := formatter.AppendPartitionRecord
+	if f.json || set.json {
+		render = func(dst []byte, _ *kgo.FetchPartition, r *kgo.Record) []byte {
+			return append(appendRecordJSON(dst, r), '\n')
+		}
+	}
+	if f.group != "" {
+		return a.consumeGroup(cmd, topic, f, render)
 	}
 	s, err := a.connect(
 		kgo.ConsumeResetOffset(kgo.NoResetOffset()), // never jump silently over lost records
@@ -86,12 +104,7 @@ func (a *app) consume(cmd *cobra.Command, topic string, f consumeFlags) error {
 		return err
 	}
 	out := bufio.NewWriterSize(a.stdout, 64<<10)
-	c := &consumption{session: s, topic: topic, out: out, left: f.count, limited: f.count > 0, render: formatter.AppendPartitionRecord}
-	if f.json || s.json {
-		c.render = func(dst []byte, _ *kgo.FetchPartition, r *kgo.Record) []byte {
-			return append(appendRecordJSON(dst, r), '\n')
-		}
-	}
+	c := &consumption{session: s, topic: topic, out: out, left: f.count, limited: f.count > 0, render: render}
 	c.assign(extents, f.exitAtEnd)
 	err = c.run(cmd.Context())
 	if flushErr := out.Flush(); err == nil && flushErr != nil && !isClosedPipe(flushErr) {

@@ -23,6 +23,9 @@ type consumption struct {
 	toEnd   bool
 	ends    map[int32]int64 // where each partition that is not finished ends, when toEnd
 	scratch []byte
+
+	group   string        // "" for none
+	printed []*kgo.Record // of a group, since the last commit
 }
 
 // assign starts fetching the extents. With toEnd, a partition whose position is at its end already is finished.
@@ -64,13 +67,13 @@ func (c *consumption) run(ctx context.Context) error {
 				failed = c.partition(p)
 			}
 		})
-		if failed != nil {
-			return failed
-		}
 		if err := c.out.Flush(); err != nil {
 			if isClosedPipe(err) {
 				return nil
 			}
+			return err
+		}
+		if err := errors.Join(failed, c.commit(ctx)); err != nil {
 			return err
 		}
 		if fetches.NumRecords() > 0 {
@@ -100,6 +103,9 @@ func (c *consumption) partition(p kgo.FetchTopicPartition) error {
 		}
 		if c.limited && c.left == 0 {
 			return nil
+		}
+		if c.group != "" {
+			c.printed = append(c.printed, r)
 		}
 		if r.Attrs.IsControl() {
 			continue

@@ -77,7 +77,7 @@ func newRootCommand(a *app) *cobra.Command {
 	})
 	root.AddCommand(
 		newDemoCommand(a), newDevCommand(), newServeCommand(),
-		newTopicCommand(a), newProduceCommand(a), newConsumeCommand(a),
+		newTopicCommand(a), newProduceCommand(a), newConsumeCommand(a), newConsumerGroupCommand(a),
 		newBenchCommand(a), newLogCommand(a), newConfigCommand(a), newVersionCommand(a),
 	)
 	root.InitDefaultCompletionCmd()

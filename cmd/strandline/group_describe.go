@@ -1,0 +1,217 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+)
+
+func newGroupDescribeCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "describe GROUP...",
+		Short: "Show members, committed offsets and lag of consumer groups",
+		Long: `Show consumer groups: their members, and for each partition the committed offset (the next record to read), the end of the
+partition, the lag and who reads it. Partitions that were committed are shown whether or not the group has members.`,
+		Example: `  strandline group describe billing
+  strandline group describe billing shipping
+  strandline group describe billing -o json | jq .lag`,
+		Args: atLeastArgs("GROUP"),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.groupDescribe(cmd, args) },
+
+		ValidArgsFunction: a.completeGroups,
+	}
+	return cmd
+}
+
+// describedGroup is one line of `group describe -o json`.
+type describedGroup struct {
+	Group        string            `json:"group"`
+	State        string            `json:"state"`
+	ProtocolType string            `json:"protocolType"`
+	Protocol     string            `json:"protocol"`
+	Coordinator  int32             `json:"coordinator"`
+	Lag          int64             `json:"lag"` // of all partitions whose lag is known
+	Members      []describedMember `json:"members"`
+	Partitions   []describedLag    `json:"partitions"`
+}
+
+type describedMember struct {
+	MemberID   string  `json:"memberId"`
+	InstanceID *string `json:"instanceId,omitempty"`
+	ClientID   string  `json:"clientId"`
+	Host       string  `json:"host"`
+	Partitions int     `json:"partitions"` // 0: idle
+}
+
+type describedLag struct {
+	Topic     string `json:"topic"`
+	Partition int32  `json:"partition"`
+	Committed *int64 `json:"committed"` // null: never
+	End       *int64 `json:"end"`       // null: unknown
+	Lag       *int64 `json:"lag"`       // null: unknown; without a commit it counts from the start
+	MemberID  string `json:"memberId,omitempty"`
+	Error     string `json:"error,omitempty"`
+}
+
+func (a *app) groupDescribe(cmd *cobra.Command, names []string) error {
+	s, err := a.connect()
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	p := a.printer(s.settings)
+	var failed []string
+	for i, name := range names {
+		ctx, cancel := s.bounded(cmd.Context())
+		d, err := s.describeGroup(ctx, name)
+		cancel()
+		if err != nil {
+			err = s.explain(err, "cannot describe group %s", name)
+			if len(names) == 1 {
+				return err
+			}
+			failed = append(failed, err.Error())
+			continue
+		}
+		if p.json {
+			err = p.object(d)
+		} else {
+			err = p.printGroup(d, i > 0)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if len(failed) > 0 {
+		return &failure{what: fmt.Sprintf("%d of %d groups not described", len(failed), len(names)), why: errors.New(strings.Join(failed, "; "))}
+	}
+	return nil
+}
+
+// describeGroup asks for everything about one group.
+func (s *session) describeGroup(ctx context.Context, name string) (describedGroup, error) {
+	lags, err := s.admin.Lag(ctx, name)
+	if err != nil {
+		return describedGroup{}, err
+	}
+	g, ok := lags[name]
+	switch {
+	case !ok:
+		return describedGroup{}, kerr.GroupIDNotFound
+	case g.Error() != nil:
+		return describedGroup{}, g.Error()
+	case g.State == "Dead": // what older brokers say of a group that does not exist
+		return describedGroup{}, kerr.GroupIDNotFound
+	}
+	d := describedGroup{
+		Group: name, State: g.State, ProtocolType: g.ProtocolType, Protocol: g.Protocol, Coordinator: g.Coordinator.NodeID,
+		Members: []describedMember{}, Partitions: []describedLag{},
+	}
+	owned := map[string]int{}
+	for _, topic := range slices.Sorted(maps.Keys(g.Lag)) {
+		for _, partition := range slices.Sorted(maps.Keys(g.Lag[topic])) {
+			l := g.Lag[topic][partition]
+			if l.Member != nil {
+				owned[l.Member.MemberID]++
+			} else if l.Commit.At < 0 && l.Err == nil {
+				continue // neither read nor committed
+			}
+			row := describeLag(l)
+			if row.Lag != nil {
+				d.Lag += *row.Lag
+			}
+			d.Partitions = append(d.Partitions, row)
+		}
+	}
+	for _, m := range g.Members {
+		d.Members = append(d.Members, describedMember{
+			MemberID: m.MemberID, InstanceID: m.InstanceID, ClientID: m.ClientID, Host: strings.TrimPrefix(m.ClientHost, "/"), Partitions: owned[m.MemberID],
+		})
+	}
+	return d, nil
+}
+
+func describeLag(l kadm.GroupMemberLag) describedLag {
+	d := describedLag{Topic: l.Topic, Partition: l.Partition}
+	if l.Commit.At >= 0 {
+		d.Committed = &l.Commit.At
+	}
+	if l.End.Err == nil {
+		d.End = &l.End.Offset
+	}
+	if l.Err == nil {
+		d.Lag = &l.Lag
+	} else {
+		d.Error = reason(l.Err)
+	}
+	if l.Member != nil {
+		d.MemberID = l.Member.MemberID
+	}
+	return d
+}
+
+func (p printer) printGroup(d describedGroup, again bool) error {
+	gap := ""
+	if again {
+		gap = "\n"
+	}
+	protocol := orDash(d.ProtocolType)
+	if d.Protocol != "" {
+		protocol += "/" + d.Protocol
+	}
+	if _, err := fmt.Fprintf(p.w, "%sgroup %s, %s, protocol %s, coordinator %d, %d members, lag %d\n",
+		gap, d.Group, d.State, protocol, d.Coordinator, len(d.Members), d.Lag); err != nil {
+		return err
+	}
+	var members [][]string
+	for _, m := range d.Members {
+		reads := strconv.Itoa(m.Partitions)
+		if m.Partitions == 0 {
+			reads = "idle"
+		}
+		instance := "-"
+		if m.InstanceID != nil {
+			instance = *m.InstanceID
+		}
+		members = append(members, []string{m.MemberID, instance, orDash(m.ClientID), m.Host, reads})
+	}
+	if err := p.section([]string{"MEMBER", "INSTANCE", "CLIENT", "HOST", "PARTITIONS"}, members); err != nil {
+		return err
+	}
+	var rows [][]string
+	for _, l := range d.Partitions {
+		lag := number(l.Lag)
+		if l.Error != "" {
+			lag = l.Error
+		}
+		rows = append(rows, []string{l.Topic, strconv.Itoa(int(l.Partition)), number(l.Committed), number(l.End), lag, orDash(l.MemberID)})
+	}
+	return p.section([]string{"TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "MEMBER"}, rows)
+}
+
+// section is a table behind an empty line; nothing when it has no rows.
+func (p printer) section(heading []string, rows [][]string) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	if _, err := fmt.Fprintln(p.w); err != nil {
+		return err
+	}
+	return p.table(heading, rows)
+}
+
+// number prints a number that may be unknown.
+func number(n *int64) string {
+	if n == nil {
+		return "-"
+	}
+	return strconv.FormatInt(*n, 10)
+}
