@@ -375,6 +375,23 @@ func TestK44_JoinRefusesSessionsAndSizes(t *testing.T) {
 			t.Errorf("member %d of 1 MiB: %v", i, code)
 		}
 	}
+	long := strings.Repeat("x", nameBytesMax+1) // longer than a record's strings may be
+	for want, change := range map[kafka.ErrorCode]func(*Join){
+		kafka.InvalidRequest:            func(ev *Join) { ev.InstanceID = long },
+		kafka.InconsistentGroupProtocol: func(ev *Join) { ev.ProtocolType = long },
+		kafka.GroupMaxSizeReached:       func(ev *Join) { ev.Protocols = make([]Protocol, protocolsMax+1) },
+	} {
+		ev := goodJoin
+		change(&ev)
+		if code := joinCode(w, ev); code != want {
+			t.Errorf("%v, want %v", code, want)
+		}
+	}
+	ev = goodJoin
+	ev.Protocols = []Protocol{{Name: long}}
+	if code := joinCode(w, ev); code != kafka.InconsistentGroupProtocol {
+		t.Errorf("a protocol with a long name: %v", code)
+	}
 	if len(w.shard.groups) != 1 {
 		t.Errorf("%d groups", len(w.shard.groups))
 	}

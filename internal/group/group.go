@@ -45,9 +45,6 @@ type storedMember struct {
 
 // assignment returns what a member owns: nothing when the record does not have it.
 func (r *storedGroup) assignment(memberID string) []byte {
-	if r == nil {
-		return nil
-	}
 	if i, ok := r.index[memberID]; ok {
 		return r.members[i].assignment
 	}
