@@ -93,7 +93,8 @@ func randomSeed() (uint64, error) {
 // administrative says whether an event is a change that somebody asked for, rather than part of the cluster's own life.
 func administrative(ev metadata.Event) bool {
 	switch ev.(type) {
-	case metadata.CreateTopics, metadata.DeleteTopics, metadata.RestoreTopic, metadata.PurgeTopic, metadata.CreatePartitions, metadata.AlterConfigs:
+	case metadata.CreateTopics, metadata.DeleteTopics, metadata.RestoreTopic, metadata.PurgeTopic, metadata.CreatePartitions, metadata.AlterConfigs,
+		metadata.ElectLeaders, metadata.AlterAssignments:
 		return true
 	}
 	return false

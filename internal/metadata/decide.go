@@ -37,6 +37,10 @@ func (i *Image) Decide(ev Event) Decision {
 		reply = d.alterConfigs(ev)
 	case AllocateProducerIDs:
 		reply = d.allocateProducerIDs(ev)
+	case ElectLeaders:
+		reply = d.electLeaders(ev)
+	case AlterAssignments:
+		reply = d.alterAssignments(ev)
 	case FinishTopics:
 		reply = d.finishTopics()
 	default:

@@ -220,6 +220,38 @@ type FinishTopics struct {
 	Now time.Time
 }
 
+// NamedPartition names a partition as clients do.
+type NamedPartition struct {
+	Topic     string
+	Partition int32
+}
+
+// ElectLeaders gives partitions their preferred leaders: the first of their replicas. Reply: []ElectionResult.
+type ElectLeaders struct {
+	Principal kafka.Principal
+	// Unclean asks for any leader instead. A replica that may miss acknowledged records is never elected (I4).
+	Unclean bool
+	// All asks for every partition; else Partitions names them.
+	All        bool
+	Partitions []NamedPartition
+}
+
+// AlterAssignments gives partitions other replicas. Reply: []AssignmentResult in the order of Partitions.
+type AlterAssignments struct {
+	Principal  kafka.Principal
+	Partitions []NewAssignment
+	// KeepFactor refuses another number of replicas.
+	KeepFactor bool
+}
+
+// NewAssignment names the replicas that one partition is to have, preferred leader first.
+type NewAssignment struct {
+	NamedPartition
+	Replicas []kafka.NodeID
+	// Cancel ends a move in progress instead.
+	Cancel bool
+}
+
 func (RegisterBroker) event()      {}
 func (BrokerReady) event()         {}
 func (FenceBroker) event()         {}
@@ -233,3 +265,5 @@ func (CreatePartitions) event()    {}
 func (AlterConfigs) event()        {}
 func (AllocateProducerIDs) event() {}
 func (FinishTopics) event()        {}
+func (ElectLeaders) event()        {}
+func (AlterAssignments) event()    {}

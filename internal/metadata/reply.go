@@ -102,6 +102,18 @@ type ProducerIDs struct {
 	First, Count int64
 }
 
+// ElectionResult is the answer for one partition of ElectLeaders.
+type ElectionResult struct {
+	Outcome
+	NamedPartition
+}
+
+// AssignmentResult is the answer for one partition of AlterAssignments.
+type AssignmentResult struct {
+	Outcome
+	NamedPartition
+}
+
 // Finished answers FinishTopics.
 type Finished struct {
 	// Removed are the topics that were half made.

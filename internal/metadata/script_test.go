@@ -187,6 +187,14 @@ func (s *script) topicEvent(c command, who kafka.Principal) Event {
 			Now: s.now, Principal: who, Resource: c.resource(), Ops: c.ops(), Replace: c.flag("replace"), ValidateOnly: c.flag("validate-only"),
 			ExpectedVersion: c.number("version", 0), Dev: c.flag("dev"),
 		}
+	case "elect":
+		return ElectLeaders{Principal: who, Unclean: c.flag("unclean"), All: c.flag("all"), Partitions: c.partitions()}
+	case "assign":
+		ev := AlterAssignments{Principal: who, KeepFactor: c.flag("keep-factor")}
+		for _, n := range c.partitions() {
+			ev.Partitions = append(ev.Partitions, NewAssignment{NamedPartition: n, Replicas: nodeList(s.t, c.args["to"]), Cancel: c.flag("cancel")})
+		}
+		return ev
 	case "producer-ids":
 		return AllocateProducerIDs{Node: c.node("node"), Epoch: s.epoch(c), Count: c.number("count", 1000)}
 	case "finish":

@@ -134,6 +134,20 @@ func (c command) newTopics() []NewTopic {
 	return out
 }
 
+// partitions reads "of=a-0,b-1".
+func (c command) partitions() []NamedPartition {
+	var out []NamedPartition
+	for _, item := range c.list("of") {
+		i := strings.LastIndexByte(item, '-')
+		p, err := strconv.Atoi(item[i+1:])
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		out = append(out, NamedPartition{item[:i], int32(p)})
+	}
+	return out
+}
+
 func (c command) resource() Resource {
 	if c.flag("broker") {
 		return Resource{Kind: ResourceBroker, Name: c.args["broker"]}
