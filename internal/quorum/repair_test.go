@@ -253,6 +253,48 @@ func TestC032_ALogLostAfterAKillIsRefusedByName(t *testing.T) {
 	}
 }
 
+// TestC032_ALogLostBehindItsSyncPointIsRefusedByName: the snapshot holds all that the sync point knows, and yet there was more.
+func TestC032_ALogLostBehindItsSyncPointIsRefusedByName(t *testing.T) {
+	for _, name := range []string{"emptied", "zeroed", "halved", "removed"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := startTestNode(t, systest.NewFS(1), testOptions{})
+				n.mustCommit(metadata.ProducerIDsRecord{Next: 1000})
+				time.Sleep(2 * time.Second)
+				if err := n.dir.SavePoints(nil); err != nil {
+					t.Fatal(err)
+				}
+				n.mustCommit(metadata.ProducerIDsRecord{Next: 2000})
+				fs := n.crash(systest.KillProcess)
+				if err := logDamages()[name](fs); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := openTestNode(t, fs, testOptions{}); !errors.Is(err, errHole) {
+					t.Errorf("opened with %v", err)
+				}
+			})
+		})
+	}
+}
+
+// TestC032_ALogAndTheSnapshotThatCoversItAreNotBothReplaced: after a clean stop too, only a snapshot of everything stands in for a log.
+func TestC032_ALogAndTheSnapshotThatCoversItAreNotBothReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := systest.NewFS(1)
+		n := startTestNode(t, fs, testOptions{})
+		n.mustCommit(metadata.ProducerIDsRecord{Next: 1000})
+		n.closeClean()
+		names := snapshotFiles(fs)
+		slices.Sort(names)
+		if err := errors.Join(fs.Cut(logPath, 0), fs.Cut(metadataFile(names[len(names)-1]), 9)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := openTestNode(t, fs, testOptions{}); !errors.Is(err, errHole) {
+			t.Errorf("opened with %v", err)
+		}
+	})
+}
+
 // quietInBubble is the disk of a node that was killed in a quiet moment.
 func quietInBubble(t *testing.T, m *model, saved bool) *systest.FS {
 	t.Helper()
