@@ -41,7 +41,7 @@ func (s *Server) foundCoordinators(req *kmsg.FindCoordinatorRequest, call *Call)
 	}
 	for i, key := range req.CoordinatorKeys {
 		if i >= groupsMax {
-			c := noCoordinator(key, refusal{kafka.PolicyViolation, tooManyItems.message})
+			c := refusedCoordinator(key, refusal{kafka.PolicyViolation, tooManyItems.message})
 			resp.Coordinators = append(resp.Coordinators, c)
 			continue
 		}
@@ -54,27 +54,27 @@ func (s *Server) foundCoordinator(req *kmsg.FindCoordinatorRequest, call *Call, 
 	switch t := req.CoordinatorType; {
 	case t == coordinatorOfGroup:
 	case t == coordinatorOfTransaction:
-		return noCoordinator(key, refusal{kafka.UnsupportedVersion, "this release has no transactions; they arrive in a later one"})
+		return refusedCoordinator(key, refusal{kafka.UnsupportedVersion, "this release has no transactions; they arrive in a later one"})
 	case t == coordinatorOfShareGroup && req.Version >= findCoordinatorShare:
-		return noCoordinator(key, refusal{kafka.UnsupportedVersion, "this release has no share groups; they arrive in a later one"})
+		return refusedCoordinator(key, refusal{kafka.UnsupportedVersion, "this release has no share groups; they arrive in a later one"})
 	default:
-		return noCoordinator(key, refusal{kafka.InvalidRequest, "unknown type of coordinator"})
+		return refusedCoordinator(key, refusal{kafka.InvalidRequest, "unknown type of coordinator"})
 	}
 	node, err := s.cfg.Groups.Locate(key)
 	if err != nil {
-		return noCoordinator(key, refusal{s.code(err, "find a coordinator"), err.Error()})
+		return refusedCoordinator(key, refusal{s.code(err, "find a coordinator"), err.Error()})
 	}
 	at, ok := s.Endpoint(s.cfg.Image(), node, call)
 	if !ok {
-		return noCoordinator(key, refusal{kafka.CoordinatorNotAvailable, "the coordinator's node has no address on this listener"})
+		return refusedCoordinator(key, refusal{kafka.CoordinatorNotAvailable, "the coordinator's node has no address on this listener"})
 	}
 	c := kmsg.NewFindCoordinatorResponseCoordinator()
 	c.Key, c.NodeID, c.Host, c.Port = key, int32(node), at.Host, at.Port
 	return c
 }
 
-// noCoordinator names no node: never an invented one.
-func noCoordinator(key string, no refusal) kmsg.FindCoordinatorResponseCoordinator {
+// refusedCoordinator names no node: never an invented one.
+func refusedCoordinator(key string, no refusal) kmsg.FindCoordinatorResponseCoordinator {
 	c := kmsg.NewFindCoordinatorResponseCoordinator()
 	c.Key, c.ErrorCode, c.ErrorMessage = key, int16(no.code), text(no.message)
 	c.NodeID, c.Port = int32(kafka.NoNode), -1
