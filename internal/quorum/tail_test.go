@@ -128,3 +128,19 @@ func TestATailIsWholeOnlyIfItReachesWhatIsKnown(t *testing.T) {
 		}
 	}
 }
+
+func TestALogWithAMembershipChangeBehindTheSnapshotIsNotRebuilt(t *testing.T) {
+	e := testEntry(raftpb.EntryConfChangeV2, []byte{0x08, 0x00})
+	r := &recovered{tail: tail{entries: []*raftpb.Entry{e}}}
+	next := testSnapshot(t)
+	if err := r.replayTail(&next); !errors.Is(err, errHole) {
+		t.Errorf("replayed up to %d, %v", next.Index, err)
+	}
+	r.snapshot, r.self = testSnapshot(t), testVoter().RaftID
+	if !r.soleVoter() {
+		t.Error("not the sole voter")
+	}
+	if r.tail.changes = true; r.soleVoter() {
+		t.Error("the sole voter, although a change of the voters may be committed")
+	}
+}
