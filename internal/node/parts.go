@@ -161,8 +161,8 @@ func (n *Node) background(ctx context.Context, name string, part func(context.Co
 
 func (n *Node) serveClients(ctx context.Context) error {
 	n.server = server.New(server.Config{
-		Node: n.o.Config.Node.ID, Image: n.quorum.Image, Replicas: n.host, Controller: n.controller, Groups: n.coordinator,
-		Broker: n.brokerConfig, TopicConfig: n.topicConfig, BrokerEpoch: n.brokerEpoch, Dev: n.o.Dev,
+		Node: n.o.Config.Node.ID, Image: n.quorum.Image, Replicas: n.host, Logs: n.host, Quorum: n.quorum, Controller: n.controller,
+		Groups: n.coordinator, Broker: n.brokerConfig, TopicConfig: n.topicConfig, BrokerEpoch: n.brokerEpoch, Dev: n.o.Dev,
 		Wall: n.o.Machine.Wall, Log: n.log, Metrics: n.metrics.Broker,
 	})
 	clients, cancel := context.WithCancel(ctx)

@@ -49,6 +49,11 @@ func (s *Server) describe(img *metadata.Image, r *kmsg.DescribeConfigsRequestRes
 		return nil, refusal{kafka.UnknownTopicOrPartition, "no such topic"}
 	case kmsg.ConfigResourceTypeBroker:
 		return s.describeBroker(r.ResourceName)
+	case kmsg.ConfigResourceTypeClientMetrics, kmsg.ConfigResourceTypeGroupConfig:
+		if r.ResourceName == "" {
+			return nil, refusal{kafka.InvalidRequest, "the resource has no name"}
+		}
+		return nil, refusal{} // nothing can be set on these, so nothing is
 	}
 	return nil, refusal{kafka.InvalidRequest, "resource type " + strconv.Itoa(int(r.ResourceType)) + " has no configs here"}
 }

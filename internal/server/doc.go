@@ -22,6 +22,6 @@
 //
 // Files: server.go (Config, New), accept.go (Serve), conn.go (reader), frame.go (bytes to requests), writer.go, budget.go, peerlog.go,
 // dispatch.go (Do, Await), handlers.go (the table), call.go (Call, Reply, Pending), errors.go (the one error table), settings.go,
-// target.go (topics and leaders of a request), advertise.go, admin.go (pending administrative requests), session.go and sessioncache.go
+// target.go (topics and leaders of a request), advertise.go, cap.go (older releases), admin.go (pending administrative requests), session.go and sessioncache.go
 // (fetch sessions), fetchanswer.go, limits.go, and a file named for each API key.
 package server

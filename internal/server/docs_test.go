@@ -33,6 +33,10 @@ Version rules, for every API:
 Produce is advertised from version 0 although 0-2 are refused: librdkafka takes a higher minimum for a broker without record batches
 (KAFKA-18659).
 
+The broker setting ` + "`strandline.protocol.cap`" + ` names a release of Kafka whose highest versions are then ours: what that release does not know, or knows
+only below the served range, is not advertised, and a request for it closes the connection. The minimums above stay. It is for trying what
+clients do with older brokers; a client that is released for such a broker needs no cap.
+
 Answers leave in request order. Publishes are pipelined behind publishes; a request of any other kind starts when everything before it on its
 connection has been answered, so a long poll holds up what follows it.
 `

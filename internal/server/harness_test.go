@@ -87,6 +87,7 @@ func newTestBroker(t testing.TB, o testOptions) *testBroker {
 	log := slog.New(slog.NewTextHandler(b.log, nil))
 	dir, err := storage.OpenDir(storage.DirOptions{Machine: machine, Path: path, Log: log, Metrics: b.metrics.Storage})
 	must(t, err)
+	t.Cleanup(func() { _ = dir.Close(storage.CloseOptions{}) })
 	b.quorum, err = quorum.Open(quorum.Config{Machine: machine, Dir: dir, Node: 1, Log: log})
 	must(t, err)
 	run := newRunner(t)
@@ -127,8 +128,8 @@ func newTestBroker(t testing.TB, o testOptions) *testBroker {
 	epoch := b.register(run, ctl, machine, dir, append([]Listener{{Name: "plain", Net: nl}}, o.listen...))
 	b.control = &testController{Controller: ctl}
 	cfg := Config{
-		Node: 1, Image: b.quorum.Image, Replicas: b.spy, Controller: b.control, Groups: b.groups, Broker: brokerConfig, TopicConfig: topicConfig,
-		BrokerEpoch: func() kafka.BrokerEpoch { return epoch }, Dev: o.dev, Wall: wall, Log: log, Metrics: b.metrics.Broker, Limits: o.limits,
+		Node: 1, Image: b.quorum.Image, Replicas: b.spy, Logs: b.host, Quorum: b.quorum, Controller: b.control, Groups: b.groups,
+		Broker: brokerConfig, TopicConfig: topicConfig, BrokerEpoch: func() kafka.BrokerEpoch { return epoch }, Dev: o.dev, Wall: wall, Log: log, Metrics: b.metrics.Broker, Limits: o.limits,
 	}
 	b.server = New(cfg)
 	ctx, stop := context.WithCancel(context.Background())

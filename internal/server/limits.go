@@ -58,6 +58,9 @@ const (
 	partitionsMax = 20_000
 	// adminItemsMax bounds the topics or resources of one administrative request, so that one decision stays one Raft entry or a few.
 	adminItemsMax = 2_000
+	// describedProducersMax bounds the producers in one DescribeProducers answer, some 50 bytes each: eight partitions as full as storage lets
+	// them become. Partitions beyond are POLICY_VIOLATION.
+	describedProducersMax = 512 << 10
 	// groupsMax bounds the groups, or the members, that one request may name (K37).
 	groupsMax = 10_000
 	// createCoordinatorWait is how long a FindCoordinator answer waits for the coordinators' topic to be created; then the client is told

@@ -14,6 +14,7 @@ import (
 	"strandline.dev/internal/kafka"
 	"strandline.dev/internal/metadata"
 	"strandline.dev/internal/metrics"
+	"strandline.dev/internal/quorum"
 	"strandline.dev/internal/replica"
 	"strandline.dev/internal/storage"
 	"strandline.dev/internal/sys"
@@ -32,6 +33,21 @@ type Replicas interface {
 	WaitApplied(ctx context.Context, version uint64) error
 }
 
+// Logs are this node's partitions as administration sees them: what lies on its disk, and the explicit deletion of records. *replica.Host
+// is the implementation; it stands apart from Replicas to keep the record path's interface small.
+type Logs interface {
+	Partitions() []kafka.TopicPartition
+	Volume() (replica.Volume, error)
+	Producers(tp kafka.TopicPartition) ([]storage.ProducerEntry, error)
+	DeleteRecords(ctx context.Context, items []replica.DeleteItem) []replica.DeleteResult
+}
+
+// Quorum is this node's part in the metadata consensus, to be described.
+type Quorum interface {
+	Leadership() quorum.Leadership
+	LogEnd() uint64
+}
+
 // Controller takes administrative changes to the active controller, wherever that is.
 type Controller interface {
 	// Submit decides ev and returns once the decision is committed; version is what the local Image must have reached to show it.
@@ -45,6 +61,8 @@ type Config struct {
 	// Image returns the newest published Image.
 	Image      func() *metadata.Image
 	Replicas   Replicas
+	Logs       Logs
+	Quorum     Quorum
 	Controller Controller
 	Groups     Groups
 	// Broker returns the broker settings in force; it is asked once for each Image.

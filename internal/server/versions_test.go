@@ -68,6 +68,9 @@ func request(key int16, topic string, id kafka.TopicID, batch []byte) kmsg.Reque
 	if r := groupRequest(key, topic, id); r != nil {
 		return r
 	}
+	if r := operatorRequest(key, topic); r != nil {
+		return r
+	}
 	return adminRequest(key, topic)
 }
 
@@ -164,7 +167,7 @@ func expected(key, version int16, code kafka.ErrorCode) bool {
 	case wire.KeyCreatePartitions:
 		return code == kafka.InvalidPartitions
 	}
-	return expectedOfGroup(key, code)
+	return expectedOfGroup(key, code) || key == wire.KeyElectLeaders && code == kafka.ElectionNotNeeded
 }
 
 // firstError finds the first error code of an answer.
@@ -206,7 +209,9 @@ func firstError(resp kmsg.Response) kafka.ErrorCode {
 	case *kmsg.DescribeTopicPartitionsResponse:
 		code = r.Topics[0].ErrorCode
 	default:
-		code = groupError(resp)
+		if code = groupError(resp); code == 0 {
+			code = operatorError(resp)
+		}
 	}
 	return kafka.ErrorCode(code)
 }
