@@ -12,7 +12,8 @@ import (
 	"strandline.dev/internal/metadata"
 )
 
-// handleDescribeConfigs describes topics, this broker, and the dynamic settings of all brokers (resource name "").
+// handleDescribeConfigs describes topics, this broker, and the dynamic settings of all brokers (resource name ""). Where a value comes from
+// is told exactly: tools that compare what is set with what they set must see no difference that nobody made.
 func (s *Server) handleDescribeConfigs(_ context.Context, call *Call) Reply {
 	req := call.Request.(*kmsg.DescribeConfigsRequest)
 	resp := reply[*kmsg.DescribeConfigsResponse](req)
@@ -48,7 +49,7 @@ func (s *Server) describe(img *metadata.Image, r *kmsg.DescribeConfigsRequestRes
 		}
 		return nil, refusal{kafka.UnknownTopicOrPartition, "no such topic"}
 	case kmsg.ConfigResourceTypeBroker:
-		return s.describeBroker(r.ResourceName)
+		return s.describeBroker(img, r.ResourceName)
 	case kmsg.ConfigResourceTypeClientMetrics, kmsg.ConfigResourceTypeGroupConfig:
 		if r.ResourceName == "" {
 			return nil, refusal{kafka.InvalidRequest, "the resource has no name"}
@@ -58,15 +59,19 @@ func (s *Server) describe(img *metadata.Image, r *kmsg.DescribeConfigsRequestRes
 	return nil, refusal{kafka.InvalidRequest, "resource type " + strconv.Itoa(int(r.ResourceType)) + " has no configs here"}
 }
 
-func (s *Server) describeBroker(name string) ([]config.Entry, refusal) {
-	entries := config.DescribeBroker(*s.broker())
-	if name == s.cfg.Node.String() {
-		return entries, refusal{}
+func (s *Server) describeBroker(img *metadata.Image, name string) ([]config.Entry, refusal) {
+	switch name {
+	case s.cfg.Node.String():
+		return config.DescribeBroker(*s.broker()), refusal{}
+	case "":
+		// What is set for all brokers, whatever is set for this one besides.
+		all, err := s.broker().WithDynamic(img.BrokerConfigs(kafka.NoNode), nil)
+		if err != nil {
+			return nil, refusal{s.code(err, "describe configs"), err.Error()}
+		}
+		return slices.DeleteFunc(config.DescribeBroker(all), func(e config.Entry) bool { return e.Source != config.SourceClusterDefault }), refusal{}
 	}
-	if name != "" {
-		return nil, refusal{kafka.InvalidRequest, "this is broker " + s.cfg.Node.String() + "; a broker's settings are read from itself"}
-	}
-	return slices.DeleteFunc(entries, func(e config.Entry) bool { return e.Source != config.SourceClusterDefault }), refusal{}
+	return nil, refusal{kafka.InvalidRequest, "this is broker " + s.cfg.Node.String() + "; a broker's settings are read from itself"}
 }
 
 func describedConfig(e *config.Entry, req *kmsg.DescribeConfigsRequest) kmsg.DescribeConfigsResponseResourceConfig {

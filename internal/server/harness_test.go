@@ -85,9 +85,8 @@ func newTestBroker(t testing.TB, o testOptions) *testBroker {
 	}
 	b := &testBroker{t: t, wall: wall, log: &logBuffer{}, metrics: metrics.New(), served: make(chan error, 1)}
 	log := slog.New(slog.NewTextHandler(b.log, nil))
-	dir, err := storage.OpenDir(storage.DirOptions{Machine: machine, Path: path, Log: log, Metrics: b.metrics.Storage})
-	must(t, err)
-	t.Cleanup(func() { _ = dir.Close(storage.CloseOptions{}) })
+	dir := openTestDir(t, storage.DirOptions{Machine: machine, Path: path, Log: log, Metrics: b.metrics.Storage})
+	var err error
 	b.quorum, err = quorum.Open(quorum.Config{Machine: machine, Dir: dir, Node: 1, Log: log})
 	must(t, err)
 	run := newRunner(t)
@@ -145,6 +144,14 @@ func newTestBroker(t testing.TB, o testOptions) *testBroker {
 		}
 	})
 	return b
+}
+
+// openTestDir opens a data directory until the test ends, so that the next broker of the test can open it.
+func openTestDir(t testing.TB, o storage.DirOptions) *storage.Dir {
+	dir, err := storage.OpenDir(o)
+	must(t, err)
+	t.Cleanup(func() { _ = dir.Close(storage.CloseOptions{}) })
+	return dir
 }
 
 // register does what the node package does at a start: recover, register, reconcile for ever, unfence.
