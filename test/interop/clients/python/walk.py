@@ -37,6 +37,9 @@ class Client:
     version = "unknown"
     lacks = {}
 
+    def restarted(self):
+        """Called once the broker is back; for a library that needs help then."""
+
     # create(topic, partitions), produce(topic, codec, records), read(topic, partition, start, n) -> records,
     # join(group, topic) -> member, committed(group, topic) -> {partition: offset}, offset_at(topic, partition, ms) -> offset,
     # seek(topic, partition, to) -> offset of the next record, describe(group) -> (state, members),
@@ -182,6 +185,7 @@ class Walk:
     def kill(self):
         print("RESTART", flush=True)
         check(sys.stdin.readline().strip() == "DONE", "the driver did not answer DONE")
+        self.client.restarted()
         self.produce_orders(10, 15)
         self.follow(self.member, self.seen, 15, 8)
         self.member.close()

@@ -3,7 +3,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -86,6 +85,8 @@ func (c *client) produce(ctx context.Context, topic, codec string, rs []steps.Re
 func (c *client) consumer(group string) (*kafka.Consumer, error) {
 	return kafka.NewConsumer(&kafka.ConfigMap{
 		"bootstrap.servers": c.addr, "group.id": group, "enable.auto.commit": false, "auto.offset.reset": "earliest",
+		// A short session: a member closed while its coordinator connection is down does not say that it leaves.
+		"session.timeout.ms": 6000, "heartbeat.interval.ms": 1000,
 	})
 }
 
@@ -171,14 +172,21 @@ func (c *client) committed(ctx context.Context, group, topic string) (map[int32]
 
 func (c *client) offsetAt(ctx context.Context, topic string, partition int32, at time.Time) (int64, error) {
 	tp := kafka.TopicPartition{Topic: &topic, Partition: partition}
-	r, err := c.admin.ListOffsets(ctx, map[kafka.TopicPartition]kafka.OffsetSpec{tp: kafka.OffsetSpec(at.UnixMilli())})
-	if err != nil {
-		return 0, err
+	for {
+		r, err := c.admin.ListOffsets(ctx, map[kafka.TopicPartition]kafka.OffsetSpec{tp: kafka.OffsetSpec(at.UnixMilli())})
+		if err != nil {
+			return 0, err
+		}
+		for _, o := range r.ResultInfos { // keyed by a pointer to the topic's name, so not to be looked up
+			if o.Error.Code() != kafka.ErrFencedLeaderEpoch {
+				return int64(o.Offset), failure(o.Error)
+			}
+		}
+		// The leader has a new epoch since the restart; librdkafka's admin client goes on with the old one until asked to look.
+		if _, err := c.admin.GetMetadata(&topic, false, 10_000); err != nil {
+			return 0, err
+		}
 	}
-	for _, o := range r.ResultInfos { // keyed by a pointer to the topic's name, so not to be looked up
-		return int64(o.Offset), failure(o.Error)
-	}
-	return 0, errors.New("no result")
 }
 
 func (c *client) seek(ctx context.Context, topic string, partition int32, to int64) (int64, error) {
