@@ -73,7 +73,7 @@ func (c *conn) refuse(err error) {
 // readRequest reads and decodes one request. Errors end the connection: a *protocolError is the peer's fault and is logged.
 func (c *conn) readRequest() (*exchange, error) {
 	c.stall = c.server.limits.FrameStall
-	x := &exchange{lease: lease{b: c.server.budget, gone: c.ctx.Done()}, call: c.call}
+	x := &exchange{lease: lease{b: c.server.budget, gone: c.ctx.Done(), drop: c.dropForMemory}, call: c.call}
 	err := c.readFrame(x)
 	if err == nil {
 		err = c.decode(x)
@@ -97,6 +97,9 @@ func (c *conn) readFrame(x *exchange) error {
 		return frameError(err)
 	}
 	c.in.Discard(frameHead) // what has been peeked is there
+	if size <= smallFrame {
+		x.lease.b = c.server.small
+	}
 	x.frame = getFrame(min(size, max(frameMin, c.in.Buffered())))
 	defer x.lease.settle()
 	for reserved := 0; ; {
@@ -105,9 +108,7 @@ func (c *conn) readFrame(x *exchange) error {
 		if !x.lease.Reserve(room - reserved) {
 			return c.ctx.Err()
 		}
-		n, err := io.ReadFull(c.in, f.b[len(f.b):room])
-		f.b = f.b[:len(f.b)+n]
-		if err != nil {
+		if err := c.fill(f, room, &x.lease); err != nil {
 			return frameError(err)
 		}
 		if room == size {
@@ -119,6 +120,25 @@ func (c *conn) readFrame(x *exchange) error {
 		x.frame.b = append(x.frame.b, f.b...)
 		putFrame(f)
 	}
+}
+
+// fill reads until f holds room bytes, and tells the budget of each step: a frame that makes none may be dropped for others.
+func (c *conn) fill(f *frame, room int, l *lease) error {
+	for len(f.b) < room {
+		n, err := c.in.Read(f.b[len(f.b):room])
+		f.b = f.b[:len(f.b)+n]
+		l.arrived.Store(int64(len(f.b)))
+		if err != nil && len(f.b) < room {
+			return err
+		}
+	}
+	return nil
+}
+
+// dropForMemory closes a connection whose half-sent frame holds memory that others have waited for.
+func (c *conn) dropForMemory() {
+	c.server.peers.closed(reasonBudget, c.call.Peer, "error", "memory is short and this request arrives too slowly")
+	c.close()
 }
 
 func frameError(err error) error {

@@ -29,6 +29,15 @@ const (
 	writeStallDefault = 30 * time.Second
 	frameStallDefault = 30 * time.Second
 
+	// smallFrame is the largest request that draws on a memory budget of its own, smallShare of the whole: metadata, heartbeats,
+	// fetches and small publishes go on while large publishes wait for memory.
+	smallFrame = 64 << 10
+	smallShare = 8
+	// shortageMax is how long a request may wait for memory before a frame that arrives slowly is dropped for it, and frameRateMin
+	// (bytes a second) is what counts as slow: a 100 MiB request over a 10 Mbit/s line is still faster.
+	shortageMax  = time.Second
+	frameRateMin = 1 << 20
+
 	// readBuffer is a connection's read buffer: several small requests for one read, cheap for idle connections.
 	readBuffer = 8 << 10
 	// outKeep is the largest encoding buffer a connection keeps between responses, and the size at which it writes early.

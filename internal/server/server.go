@@ -84,6 +84,7 @@ type Server struct {
 	cfg      Config
 	limits   Limits
 	budget   *budget // of request bytes
+	small    *budget // of the bytes of small requests
 	answers  *budget // of response bytes: apart, so that slow readers cannot stop publishes
 	peers    *peerLog
 	sessions *sessionCache
@@ -100,6 +101,7 @@ type Server struct {
 func New(c Config) *Server {
 	s := &Server{cfg: c, limits: c.Limits.withDefaults(c.Broker())}
 	s.budget, s.answers = newBudget(s.limits.Memory/2), newBudget(s.limits.Memory/2)
+	s.small = newBudget(s.limits.Memory / smallShare)
 	s.peers = &peerLog{log: c.Log, metrics: c.Metrics, lines: map[reason]*lineCount{}}
 	s.sessions = newSessionCache()
 	s.ids = &producerIDs{}

@@ -1,0 +1,73 @@
+package server
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"strandline.dev/internal/wire"
+)
+
+// Half-sent frames that hold the whole memory budget stop nobody for long: small requests have a budget of their own, and a large one
+// that waits gets the memory of the frame that makes no progress (K60's other direction: a peer that never finishes).
+func TestShortage_StalledFramesMakeRoomForOthers(t *testing.T) {
+	const memory = 4 << 20
+	b := newTestBroker(t, testOptions{limits: Limits{Memory: memory}})
+	b.server.budget.shortage = 20 * time.Millisecond
+	fine := b.dial()
+	fine.create("t", 1)
+	for range 3 {
+		c := b.dial()
+		c.write(append(sizeFrame(memory), headerOf(wire.KeyProduce, 9)...))
+		c.write(make([]byte, memory-1000)) // and never the rest
+	}
+	eventually(t, "the half-sent frames hold the budget", func() bool { return b.server.budget.Used() >= memory/2 })
+	if got := ask[*kmsg.MetadataResponse](fine, kmsg.NewPtrMetadataRequest()); len(got.Topics) == 0 && len(got.Brokers) != 1 {
+		t.Errorf("a small request during the shortage: %+v", got)
+	}
+	large := b.newBatch(strings.Repeat("x", 200<<10))
+	if got := fine.publish(newProduce("t", 0, large)); got.ErrorCode != 0 {
+		t.Errorf("a large publish during the shortage: %d", got.ErrorCode)
+	}
+	eventually(t, "the log names what was dropped", func() bool { return strings.Contains(b.log.String(), "arrives too slowly") })
+}
+
+// A frame that keeps arriving, or that waits for the budget itself, is not dropped for others.
+func TestShortage_ProgressIsNotPunished(t *testing.T) {
+	b := newBudget(100)
+	b.shortage = time.Millisecond
+	dropped := 0
+	stalled := &lease{b: b, drop: func() { dropped++ }}
+	moving := &lease{b: b, drop: func() { t.Error("a frame that arrives was dropped") }}
+	waiting := &lease{b: b, drop: func() { t.Error("a frame that waits for memory was dropped") }}
+	for _, l := range []*lease{stalled, moving} {
+		if !l.Reserve(60) {
+			t.Fatal("refused")
+		}
+	}
+	granted := make(chan bool)
+	go func() { granted <- waiting.Reserve(50) }()
+	stop := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				moving.arrived.Add(frameRateMin)
+			}
+		}
+	}()
+	eventually(t, "the stalled frame is dropped", func() bool { b.mu.Lock(); defer b.mu.Unlock(); _, there := b.mu.reading[stalled]; return !there })
+	stalled.release()
+	moving.release()
+	if !<-granted {
+		t.Error("not granted")
+	}
+	close(stop)
+	if dropped != 1 {
+		t.Errorf("dropped %d times", dropped)
+	}
+}
