@@ -135,6 +135,65 @@ func TestI3_NewEpochEndsTheShard(t *testing.T) {
 	w.stop(true)
 }
 
+// What was decided in one epoch is not appended in the next, though the node and the log are the same (I3).
+func TestI3_DecisionsDieWithTheirEpoch(t *testing.T) {
+	w := newWorld(t)
+	id := w.topic("orders", nil)
+	w.mustCommit("g", id, 5)
+	renew := w.renewEpochs // between the decision and the append
+	w.host.beforeAppend.Store(&renew)
+	if _, err := w.commit("g", id, 6); !errors.Is(err, ErrNotCoordinator) {
+		t.Errorf("a commit decided in the old epoch: %v", err)
+	}
+	if got := w.mustFetch("g", id); got != 5 {
+		t.Errorf("offset %d, want 5", got)
+	}
+	w.stop(true)
+}
+
+// Of a round whose first batch is refused nothing is appended, and nobody is told that it was.
+func TestI8_RoundWithARefusedBatchIsVoid(t *testing.T) {
+	w := newWorld(t)
+	id := w.topic("orders", nil)
+	w.mustCommit("g", id, 1)
+	before := w.host.appends.Load()
+	w.host.failOne.Store(true)
+	for _, one := range w.together("g", 1000, id, strings.Repeat("x", 4000)) {
+		if _, err := await[group.CommitReply](w, one); !errors.Is(err, ErrNotCoordinator) {
+			t.Fatalf("a commit of the round: %v", err)
+		}
+	}
+	if n := w.host.appends.Load() - before; n != 1 {
+		t.Errorf("%d appends after the refused one", n-1)
+	}
+	if got := w.mustFetch("g", id); got != 1 {
+		t.Errorf("offset %d, want 1", got)
+	}
+	w.stop(true)
+}
+
+// together hands n commits to a shard that finds them all in its inbox.
+func (w *world) together(groupID string, n int, id kafka.TopicID, metadata string) []*Wait {
+	s := w.shardOf(groupID)
+	for idle := false; !idle; {
+		s.mu.Lock()
+		if idle = !s.mu.running; idle {
+			s.mu.running = true // it is ours to start
+		}
+		s.mu.Unlock()
+	}
+	waits := make([]*Wait, n)
+	for i := range waits {
+		waits[i] = w.groups.Submit(groupID, func(token uint64) group.Event {
+			return group.CommitOffsets{Token: token, Group: groupID, Generation: group.NoGeneration, Topics: []group.CommitTopic{
+				{Name: "orders", ID: id, Partitions: []group.CommitPartition{{Partition: int32(i), Offset: 9, Metadata: metadata}}},
+			}}
+		})
+	}
+	go s.run()
+	return waits
+}
+
 // renewEpochs makes the same node lead all partitions in a new epoch, as a change of the flush policy does.
 func (w *world) renewEpochs() {
 	w.t.Helper()
@@ -224,20 +283,8 @@ func TestCoordinator_CommitsShareBatches(t *testing.T) {
 	w := newWorld(t)
 	id := w.topic("orders", nil)
 	w.mustCommit("g", id, 1)
-	s := w.shardOf("g")
 	before := w.host.appends.Load()
-	s.mu.Lock() // everything comes in at once
-	s.mu.running = true
-	s.mu.Unlock()
-	waits := make([]*Wait, 1000)
-	for i := range waits {
-		waits[i] = w.groups.Submit("g", func(token uint64) group.Event {
-			return group.CommitOffsets{Token: token, Group: "g", Generation: -1, Topics: []group.CommitTopic{
-				{Name: "orders", ID: id, Partitions: []group.CommitPartition{{Partition: int32(i), Offset: 1}}}}}
-		})
-	}
-	go s.run()
-	for _, one := range waits {
+	for _, one := range w.together("g", 1000, id, "") {
 		_, err := await[group.CommitReply](w, one)
 		w.must(err)
 	}
@@ -252,17 +299,13 @@ func TestI14_FullInboxRefuses(t *testing.T) {
 	w := newWorld(t)
 	id := w.topic("orders", nil)
 	w.mustCommit("g", id, 1)
-	s := w.shardOf("g")
-	s.mu.Lock()
-	s.mu.running, s.mu.requests = true, inboxMax
-	s.mu.Unlock()
-	if _, err := w.commit("g", id, 2); !errors.Is(err, ErrBusy) {
-		t.Errorf("%v, want ErrBusy", err)
+	all := w.together("g", inboxMax+1, id, "")
+	for i, one := range all {
+		_, err := await[group.CommitReply](w, one)
+		if want := i == inboxMax; errors.Is(err, ErrBusy) != want || err != nil && !want {
+			t.Fatalf("request %d: %v", i, err)
+		}
 	}
-	s.mu.Lock()
-	s.mu.requests = 0
-	s.mu.Unlock()
-	go s.run()
 	w.mustCommit("g", id, 3)
 	w.stop(true)
 }

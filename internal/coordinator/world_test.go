@@ -63,11 +63,16 @@ type faultyHost struct {
 	*replica.Host
 	failAppends, failReads atomic.Bool
 	appends                atomic.Int64
+	failOne                atomic.Bool            // the next append fails
+	beforeAppend           atomic.Pointer[func()] // called once, by the next append
 }
 
 func (h *faultyHost) Append(items []replica.AppendItem, acks int16, timeout time.Duration) *replica.Produce {
 	h.appends.Add(1)
-	if h.failAppends.Load() {
+	if f := h.beforeAppend.Swap(nil); f != nil {
+		(*f)()
+	}
+	if h.failAppends.Load() || h.failOne.Swap(false) {
 		items[0].Batch = nil
 		return h.Host.Append(items, 7, timeout) // acks that do not exist: refused, nothing is appended
 	}
@@ -88,7 +93,7 @@ func (h *faultyHost) Read(items []replica.FetchItem, o replica.FetchOptions, dst
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := &world{
-		t: t, fs: systest.NewFS(1), wall: systest.NewTickingWall(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)), log: &logBuffer{},
+		t: t, fs: systest.NewFS(1), wall: systest.NewTickingWall(time.Now()), log: &logBuffer{},
 		broker: map[string]string{"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "4"},
 	}
 	w.start()
