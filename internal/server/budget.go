@@ -45,6 +45,7 @@ type lease struct {
 	// for the budget and not for its peer. reading is set once the budget knows of the frame.
 	arrived atomic.Int64
 	seen    int64
+	since   time.Time // when the peer was last given room
 	waiting bool
 	reading bool
 }
@@ -67,7 +68,7 @@ func (l *lease) Reserve(n int) bool {
 	b := l.b
 	b.mu.Lock()
 	if l.drop != nil && !l.reading {
-		l.reading = true
+		l.reading, l.since = true, time.Now()
 		b.mu.reading[l] = struct{}{}
 	}
 	if b.grantLocked(l, int64(n)) {
@@ -108,7 +109,7 @@ func (b *budget) dropSlowest() {
 	var slowest *lease
 	for l := range b.mu.reading {
 		arrived := l.arrived.Load()
-		slow := !l.waiting && arrived-l.seen < enough && since < 2*b.shortage
+		slow := !l.waiting && now.Sub(l.since) >= b.shortage && arrived-l.seen < enough && since < 2*b.shortage
 		l.seen = arrived
 		if slow && (slowest == nil || l.n > slowest.n) {
 			slowest = l
@@ -190,7 +191,7 @@ func (b *budget) serveLocked() {
 			return
 		}
 		b.mu.waiters = b.mu.waiters[1:]
-		w.l.waiting = false
+		w.l.waiting, w.l.since = false, time.Now()
 		close(w.granted)
 	}
 }
