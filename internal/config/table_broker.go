@@ -5,6 +5,9 @@ import "math"
 // NoProtocolCap is the value of strandline.protocol.cap that caps nothing.
 const NoProtocolCap = "none"
 
+// noThrottle is the text of settings that Kafka's tool for moves sets and clears.
+const noThrottle = "Accepted for compatibility; moves have a throttle of their own."
+
 // brokerTable lists the broker settings that are not defaults of topic configs.
 func brokerTable() []Setting {
 	return append(append(brokerTopicRows(), brokerConnectionRows()...), brokerGroupRows()...)
@@ -30,6 +33,9 @@ func brokerTopicRows() []Setting {
 			Doc: "Sets log.retention.ms in hours; log.retention.minutes and log.retention.ms win."},
 		{Name: "log.roll.hours", Type: Int, Default: "168", Min: 1, Max: math.MaxInt32,
 			Doc: "Sets log.roll.ms in hours; log.roll.ms wins."},
+		{Name: "leader.replication.throttled.rate", Type: Long, Default: "9223372036854775807", Min: 0, Live: true, Doc: noThrottle},
+		{Name: "follower.replication.throttled.rate", Type: Long, Default: "9223372036854775807", Min: 0, Live: true, Doc: noThrottle},
+		{Name: "replica.alter.log.dirs.io.max.bytes.per.second", Type: Long, Default: "9223372036854775807", Min: 0, Live: true, Doc: noThrottle},
 		{Name: "producer.id.expiration.ms", Type: Int, Default: "86400000", Min: 1, Max: math.MaxInt32,
 			Doc:    "How long the state of an idle idempotent producer is kept, in milliseconds.",
 			broker: func(b *Broker) any { return &b.ProducerIDExpiration }},

@@ -61,7 +61,7 @@ func (s *Server) deleteRecords(ctx context.Context, call *Call, req *kmsg.Delete
 		resp.Topics = append(resp.Topics, out)
 	}
 	if len(items) > 0 {
-		s.cfg.Log.Info("records are to be deleted", "principal", call.Principal, "client", clip(call.ClientID), "partitions", len(items))
+		s.cfg.Log.Info("records are to be deleted", "principal", call.Principal.String(), "client", clip(call.ClientID), "partitions", len(items))
 	}
 	for k, r := range s.cfg.Logs.DeleteRecords(ctx, items) {
 		o := &resp.Topics[at[k][0]].Partitions[at[k][1]]
