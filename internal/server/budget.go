@@ -89,16 +89,15 @@ func (l *lease) Reserve(n int) bool {
 			b.forget(w)
 			return false
 		case <-short.C:
-			b.dropSlowest()
+			b.dropSlowest(time.Now())
 		}
 	}
 }
 
 // dropSlowest closes the connection of the largest frame of which too few bytes have come since the last check to deserve the memory
 // that others wait for. A frame that itself waits for the budget is not slow.
-func (b *budget) dropSlowest() {
+func (b *budget) dropSlowest(now time.Time) {
 	b.mu.Lock()
-	now := time.Now()
 	since := now.Sub(b.mu.checked)
 	if since < b.shortage {
 		b.mu.Unlock()

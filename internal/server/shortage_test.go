@@ -37,37 +37,32 @@ func TestShortage_StalledFramesMakeRoomForOthers(t *testing.T) {
 // A frame that keeps arriving, or that waits for the budget itself, is not dropped for others.
 func TestShortage_ProgressIsNotPunished(t *testing.T) {
 	b := newBudget(100)
-	b.shortage = time.Millisecond
-	dropped := 0
-	stalled := &lease{b: b, drop: func() { dropped++ }}
-	moving := &lease{b: b, drop: func() { t.Error("a frame that arrives was dropped") }}
-	waiting := &lease{b: b, drop: func() { t.Error("a frame that waits for memory was dropped") }}
-	for _, l := range []*lease{stalled, moving} {
-		if !l.Reserve(60) {
-			t.Fatal("refused")
-		}
+	dropped := ""
+	name := func(n string) *lease { return &lease{b: b, drop: func() { dropped += n }} }
+	stalled, moving, waiting := name("stalled"), name("moving"), name("waiting")
+	if !stalled.Reserve(60) || !moving.Reserve(60) {
+		t.Fatal("refused")
 	}
 	granted := make(chan bool)
 	go func() { granted <- waiting.Reserve(50) }()
-	stop := make(chan struct{})
-	go func() {
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-				moving.arrived.Add(frameRateMin)
-			}
-		}
-	}()
-	eventually(t, "the stalled frame is dropped", func() bool { b.mu.Lock(); defer b.mu.Unlock(); _, there := b.mu.reading[stalled]; return !there })
+	eventually(t, "the third frame waits", func() bool { b.mu.Lock(); defer b.mu.Unlock(); return len(b.mu.waiters) == 1 })
+	now := time.Now()
+	for range 3 {
+		now = now.Add(shortageMax)
+		moving.arrived.Add(2 * frameRateMin)
+		b.dropSlowest(now)
+	}
+	if dropped != "stalled" {
+		t.Errorf("dropped %q, want the stalled one alone", dropped)
+	}
 	stalled.release()
 	moving.release()
 	if !<-granted {
 		t.Error("not granted")
 	}
-	close(stop)
-	if dropped != 1 {
-		t.Errorf("dropped %d times", dropped)
+	// The frame that has just been given room is not slow yet.
+	b.dropSlowest(time.Now().Add(shortageMax / 2))
+	if dropped != "stalled" {
+		t.Errorf("dropped %q", dropped)
 	}
 }
