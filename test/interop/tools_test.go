@@ -33,7 +33,7 @@ func tasks() []task {
 	return []task{
 		{"topics", topics, "create", words("--create --topic tools --partitions 2 --replication-factor 1 --config retention.ms=3600000"), words("Created")},
 		{"topics", topics, "list", words("--list"), words("tools")},
-		{"topics", topics, "describe", words("--describe --topic tools"), words("PartitionCount:2 retention.ms=3600000 Leader:")},
+		{"topics", topics, "describe", words("--describe --topic tools"), []string{"PartitionCount: 2", "retention.ms=3600000", "Leader: 1"}},
 		{"topics", topics, "alter partitions", words("--alter --topic tools --partitions 3"), nil},
 		{"topics", topics, "describe under-replicated", words("--describe --under-replicated-partitions"), nil},
 		{"configs", configs, "alter topic", words("--alter --entity-type topics --entity-name tools --add-config retention.ms=7200000,max.message.bytes=2000000"), words("Completed")},
