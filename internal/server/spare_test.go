@@ -44,6 +44,13 @@ func TestSpare_ProduceV12WithoutTransactions(t *testing.T) {
 	if code := kafka.ErrorCode(ask[*kmsg.InitProducerIDResponse](c, init).ErrorCode); code == 0 || code.Retriable() {
 		t.Errorf("InitProducerId with a transactional id: %v", code)
 	}
+	find := kmsg.NewPtrFindCoordinatorRequest()
+	find.CoordinatorType, find.CoordinatorKey, find.CoordinatorKeys = coordinatorOfTransaction, "tx", []string{"tx"}
+	for version := int16(1); version <= 6; version++ {
+		if code := firstError(ask[kmsg.Response](c, withVersion(find, version))); code == 0 || code.Retriable() {
+			t.Errorf("FindCoordinator %d for a transaction: %v", version, code)
+		}
+	}
 	for version := int16(3); version <= 13; version++ {
 		req := withVersion(newProduce("orders", 0, b.transactional()), version)
 		req.TransactionID, req.Topics[0].TopicID = kmsg.StringPtr("tx"), id
