@@ -289,7 +289,7 @@ func TestNodeValidate(t *testing.T) {
 		t.Fatal("accepted")
 	}
 	for _, want := range []string{
-		"node.id: value \"0\" is not set", "roles:", "http.address: value \"nowhere\" has no port", "cluster.address: value \"::1:80\" has an IPv6 address without brackets",
+		"node.id is not set", "roles is empty", "http.address: value \"nowhere\" has no port", "cluster.address: value \"::1:80\" has an IPv6 address without brackets",
 		"has 4 controllers", "repeats node id 1", "\"x\" has no node id", "\"c:99999\" has no port", "listeners.1.name: value \"a\" is the name of another",
 		"listeners.1.address: value \"0.0.0.0:9092\" is the address of another", "listeners.0.advertise: value \"auto\" does not say",
 	} {

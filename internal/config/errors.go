@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // ErrUnknown means that no setting has the name; the text names the nearest one.
@@ -16,7 +17,9 @@ var ErrReadOnly = errors.New("cannot be changed while the node runs")
 
 // ValueError says which value of which setting was refused and why. It wraps ErrInvalid.
 type ValueError struct {
-	Key, Value string
+	Key string
+	// Value is the refused text; "" when the fault is that there is none, or that the setting itself is refused.
+	Value string
 	// Why is the reason, for example "is below the minimum".
 	Why string
 	// Allowed describes the values that would be accepted.
@@ -25,6 +28,9 @@ type ValueError struct {
 
 func (e *ValueError) Error() string {
 	s := fmt.Sprintf("%s: value %q %s", e.Key, e.Value, e.Why)
+	if e.Value == "" && (strings.HasPrefix(e.Why, "is not set") || strings.HasPrefix(e.Why, "is empty") || strings.HasPrefix(e.Why, "is refused")) {
+		s = e.Key + " " + e.Why // there is no value to quote
+	}
 	if e.Allowed != "" {
 		s += "; allowed: " + e.Allowed
 	}

@@ -39,17 +39,30 @@ func Find(name string) (*Setting, error) {
 	}
 	section, _, _ := strings.Cut(name, ".")
 	if why, ok := unbuilt[section]; ok {
-		return nil, &ValueError{Key: name, Value: "(any)", Why: "is refused: " + why + "; it arrives in a later one"}
+		return nil, &ValueError{Key: name, Why: "is refused: " + why + "; it arrives in a later one"}
 	}
 	return nil, &UnknownError{Key: name, Nearest: nearestNode(name), Where: ScopeNode.String()}
 }
 
-// nearestNode looks among the node settings and, for a broker setting that stands outside "kafka:", there.
+// nearestNode looks among the node settings; for a broker setting that stands outside "kafka:", there; and for a slip in the name of a
+// section, in that section.
 func nearestNode(name string) string {
 	if Lookup(ScopeBroker, name) != nil {
 		return kafkaPrefix + name
 	}
-	return Nearest(ScopeNode, name)
+	if near := Nearest(ScopeNode, name); near != "" {
+		return near
+	}
+	typed, rest, _ := strings.Cut(name, ".")
+	section := nearestOf(typed, []string{strings.TrimSuffix(listenersPrefix, "."), strings.TrimSuffix(kafkaPrefix, ".")})
+	if section == "" || section == typed {
+		return ""
+	}
+	full := section + "." + rest
+	if _, err := Find(full); err == nil {
+		return full
+	}
+	return section
 }
 
 func prefixed(prefix, name string) string {

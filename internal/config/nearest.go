@@ -14,6 +14,9 @@ func Nearest(scope Scope, name string) string {
 	return nearestOf(name, names)
 }
 
+// NearestOf is Nearest among given names, which it sorts.
+func NearestOf(name string, names []string) string { return nearestOf(name, names) }
+
 func nearestOf(name string, names []string) string {
 	best, bestDistance := "", suggestDistanceMax+1
 	slices.Sort(names)

@@ -15,6 +15,9 @@ import (
 // AdvertiseAuto is the value of a listener's advertise that stands for the local address of each accepted connection.
 const AdvertiseAuto = "auto"
 
+// NoHTTP is the value of http.address that opens no port.
+const NoHTTP = "none"
+
 // The roles of a node.
 const (
 	RoleController = "controller"
@@ -40,7 +43,7 @@ type Node struct {
 	}
 	Listeners []Listener
 	HTTP      struct {
-		// Address is host:port, or "none".
+		// Address is host:port, or NoHTTP.
 		Address string
 	}
 	Broker struct {
@@ -109,6 +112,9 @@ func Build(values map[string]string, dev bool) (Node, error) {
 	return n, errors.Join(append(errs, err)...)
 }
 
+// HasHTTP says whether the node opens an HTTP port.
+func (n Node) HasHTTP() bool { return n.HTTP.Address != NoHTTP && n.HTTP.Address != "" }
+
 // Validate checks what single values cannot show. The error names every fault found, one a line.
 func (n Node) Validate() error {
 	var errs []error
@@ -116,12 +122,12 @@ func (n Node) Validate() error {
 		errs = append(errs, &ValueError{Key: key, Value: value, Why: why, Allowed: allowed})
 	}
 	if n.Node.ID < 1 {
-		fault("node.id", n.Node.ID.String(), "is not set", "a number from 1")
+		fault("node.id", "", "is not set", "a number from 1")
 	}
 	if len(n.Roles) == 0 {
 		fault("roles", "", "is empty", "controller, broker or both")
 	}
-	addressFault(fault, "http.address", n.HTTP.Address, n.HTTP.Address == "none" || n.HTTP.Address == "")
+	addressFault(fault, "http.address", n.HTTP.Address, !n.HasHTTP())
 	addressFault(fault, "cluster.address", n.Cluster.Address, n.Cluster.Address == "")
 	if slices.Contains(n.Roles, RoleBroker) && len(n.Listeners) == 0 {
 		fault("listeners", "", "is empty: a broker needs one", "a list of {name, address}")

@@ -104,6 +104,8 @@ type Setting struct {
 	Synonym string
 	// Refused maps values that Kafka accepts and this release does not to the reason.
 	Refused map[string]string
+	// ZeroUnset says that 0, the default, stands for "not set" and is not a choice: Node.Validate refuses it.
+	ZeroUnset bool
 	// Fixed, when not empty, says why only the default is accepted.
 	Fixed string
 
@@ -158,11 +160,15 @@ func (s *Setting) accepted() []string {
 
 func (s *Setting) bounds(show func(int64) string) string {
 	low, high := s.Min != math.MinInt64, s.Max != math.MaxInt64
+	least := s.Min
+	if s.ZeroUnset {
+		least = 1
+	}
 	switch {
 	case low && high:
-		return fmt.Sprintf(" from %s to %s", show(s.Min), show(s.Max))
+		return fmt.Sprintf(" from %s to %s", show(least), show(s.Max))
 	case low:
-		return " of at least " + show(s.Min)
+		return " of at least " + show(least)
 	case high:
 		return " of at most " + show(s.Max)
 	}

@@ -8,7 +8,7 @@ import (
 // nodeTable lists the settings of strandline.yaml outside "kafka:" and "listeners:".
 func nodeTable() []Setting {
 	return []Setting{
-		{Name: "node.id", Type: Int, Default: "0", DevDefault: dev("1"), Min: 0, Max: NodeIDMax,
+		{Name: "node.id", Type: Int, Default: "0", DevDefault: dev("1"), Min: 0, Max: NodeIDMax, ZeroUnset: true,
 			Doc:  "Identity of the node in the cluster. It is never given to another data directory.",
 			node: func(n *Node) any { return &n.Node.ID }},
 		{Name: "node.rack", Type: String, Default: "",

@@ -101,8 +101,13 @@ func (n *Node) KafkaAddresses() []string {
 	return out
 }
 
-// HTTPURL is the base URL of the HTTP door.
-func (n *Node) HTTPURL() string { return "http://" + n.httpBind.Addr().String() }
+// HTTPURL is the base URL of the HTTP door, or config.NoHTTP.
+func (n *Node) HTTPURL() string {
+	if n.httpBind == nil {
+		return config.NoHTTP
+	}
+	return "http://" + n.httpBind.Addr().String()
+}
 
 // Failed yields the error that ended the node from inside; a healthy node never sends.
 func (n *Node) Failed() <-chan error { return n.failed }

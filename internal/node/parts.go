@@ -42,7 +42,7 @@ func (n *Node) build(ctx context.Context) error {
 			return err
 		}
 		if err := step.do(background); err != nil {
-			return fmt.Errorf("%s: %w", step.name, err)
+			return stepError(step.name, err)
 		}
 	}
 	n.waiting.Store(nil)
@@ -51,17 +51,20 @@ func (n *Node) build(ctx context.Context) error {
 
 // bind opens every listener before any file is touched, so that a taken port changes nothing.
 func (n *Node) bind(context.Context) error {
-	for _, l := range n.o.Config.Listeners {
+	for i, l := range n.o.Config.Listeners {
 		nl, err := n.o.Machine.Net.Listen(l.Address)
 		if err != nil {
-			return fmt.Errorf("listener %s: %w", l.Name, err)
+			return &BindError{Key: fmt.Sprintf("listeners.%d.address", i), Door: "listener " + l.Name, Address: l.Address, Err: err}
 		}
 		n.listeners = append(n.listeners, server.Listener{Name: l.Name, Net: nl, Advertise: l.Advertise})
 		n.stops = append(n.stops, func() error { _ = nl.Close(); return nil })
 	}
+	if !n.o.Config.HasHTTP() {
+		return nil
+	}
 	nl, err := n.o.Machine.Net.Listen(n.o.Config.HTTP.Address)
 	if err != nil {
-		return fmt.Errorf("http: %w", err)
+		return &BindError{Key: "http.address", Door: "http", Address: n.o.Config.HTTP.Address, Err: err}
 	}
 	n.httpBind = nl
 	n.stops = append(n.stops, func() error { _ = nl.Close(); return nil })
@@ -70,6 +73,9 @@ func (n *Node) bind(context.Context) error {
 
 // serveHTTP answers health and metrics from the first moment, so that a node that waits can say for what.
 func (n *Node) serveHTTP(context.Context) error {
+	if n.httpBind == nil {
+		return nil
+	}
 	n.http = rest.NewServer(rest.Config{Ready: n.ready, Live: n.live, Metrics: n.metrics.Handler(), Log: n.log})
 	n.run(func() {
 		if err := n.http.Serve(n.httpBind); err != nil && !errors.Is(err, http.ErrServerClosed) {

@@ -52,7 +52,7 @@ func (r *recovered) form(c Config, address string) error {
 	if err := r.snapshots.write(r.snapshot); err != nil {
 		return fmt.Errorf("form a cluster: %w", err)
 	}
-	r.lines.Info("formed a new cluster", "cluster", id, "node", c.Node, "directory", self.Directory.String())
+	r.lines.Info("formed a new cluster", "cluster", id, "node", c.Node, "directory", self.Directory.Hex())
 	return nil
 }
 
@@ -77,7 +77,7 @@ func (r *recovered) checkIdentity(c Config) error {
 	}
 	self, ok := findVoter(image.Voters(), r.self)
 	if !ok || self.Directory != id.DirectoryID {
-		return fmt.Errorf("%w: directory id %s of %s; the voters are %s", ErrNotAVoter, id.DirectoryID, c.Dir.Path(), describeVoters(image.Voters()))
+		return fmt.Errorf("%w: directory id %s of %s; the voters are %s", ErrNotAVoter, id.DirectoryID.Hex(), c.Dir.Path(), describeVoters(image.Voters()))
 	}
 	if self.Node != c.Node {
 		return fmt.Errorf("%w: the directory belongs to node %d, this is node %d", ErrIdentity, self.Node, c.Node)
@@ -91,7 +91,7 @@ func (r *recovered) checkIdentity(c Config) error {
 func describeVoters(table []metadata.Voter) string {
 	var rows []string
 	for _, v := range table {
-		rows = append(rows, fmt.Sprintf("node %d (directory %s)", v.Node, v.Directory))
+		rows = append(rows, fmt.Sprintf("node %d (directory %s)", v.Node, v.Directory.Hex()))
 	}
 	return strings.Join(rows, ", ")
 }

@@ -65,7 +65,7 @@ type Dir struct {
 }
 
 // OpenDir opens or creates a data directory: it takes the lock, reads or mints the identity, raises and syncs the start number,
-// and takes the clean-shutdown marker away. Errors: sys.ErrLocked, ErrIdentityLost, and those of the file system.
+// and takes the clean-shutdown marker away. Errors: sys.ErrLocked, ErrForeign, ErrIdentityLost, and those of the file system.
 func OpenDir(o DirOptions) (*Dir, error) {
 	d, err := openDir(o)
 	if err != nil {
@@ -90,6 +90,9 @@ func openDir(o DirOptions) (*Dir, error) {
 	d.mu.logs = map[kafka.TopicPartition]*Log{}
 	d.mu.flushed = map[kafka.TopicPartition]bool{}
 	d.syncer = newSyncer(d)
+	if err := d.refuseForeign(); err != nil {
+		return nil, err
+	}
 	if err := d.takeLock(); err != nil {
 		return nil, err
 	}

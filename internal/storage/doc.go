@@ -27,7 +27,7 @@
 // Log.mu, then Dir.mu or Syncer.mu, which are leaves. Callbacks (OnStored) run on the syncer's goroutine, the metadata log's on that of
 // Sync, without any lock held.
 //
-// Files: dir.go, identity.go, startfile.go, clean.go, syncpoint.go and quarantine.go are the data directory; log.go, append.go,
+// Files: dir.go, foreign.go, identity.go, startfile.go, clean.go, syncpoint.go and quarantine.go are the data directory; log.go, append.go,
 // read.go, lookup.go, truncate.go, prefix.go, reset.go, retention.go and roll.go are the operations of a log; open.go,
 // recover.go, adopt.go, scan.go and
 // replay.go bring one back; segment.go, segmentmeta.go and index.go are the files of a segment;

@@ -26,6 +26,9 @@ var (
 	ErrWrongIdentity = errors.New("data directory belongs to another node or cluster")
 	// ErrIdentityLost means the directory holds data but no readable identity; it is never invented.
 	ErrIdentityLost = errors.New("data directory holds data but its identity cannot be read")
+	// ErrForeign means the path is no data directory and holds other files. Nothing was changed: a mistyped path must not fill
+	// somebody's home with ours.
+	ErrForeign = errors.New("holds other files and is not a data directory")
 	// ErrExists means the log is already open, or the target of a move exists.
 	ErrExists = errors.New("log exists already")
 	// ErrNotFound means there is no such log directory.
