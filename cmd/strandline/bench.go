@@ -56,13 +56,13 @@ const (
 func (f *benchFlags) add(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVarP(&f.topic, "topic", "t", "", "use this `TOPIC`, which must exist, instead of one made for the run")
-	fl.Int32VarP(&f.partitions, "partitions", "p", 8, "partitions of the topic made for the run")
-	fl.Int16VarP(&f.replicas, "replicas", "r", -1, "replicas of the topic made for the run (-1: the broker's default)")
+	fl.Int32VarP(&f.partitions, "partitions", "p", 8, "partitions `N` of the topic made for the run")
+	fl.Int16VarP(&f.replicas, "replicas", "r", -1, "replicas `N` of the topic made for the run (-1: the broker's default)")
 	fl.StringArrayVarP(&f.configs, "config", "c", nil, "config `key=value` of the topic made for the run (repeatable)")
 	fl.BoolVar(&f.keep, "keep", false, "keep the topic made for the run")
 	fl.IntVar(&f.size, "size", 1024, "bytes of a record's value")
 	fl.StringVar(&f.acks, "acks", "all", "`all|1|0`: when a record counts as stored")
-	fl.StringVar(&f.compression, "compression", "none", "`none|gzip|snappy|lz4|zstd`")
+	fl.StringVar(&f.compression, "compression", "none", "`none|gzip|snappy|lz4|zstd`: how batches are sent and stored")
 }
 
 func (f *benchFlags) check() error {

@@ -42,7 +42,7 @@ func openSession(s settings, more ...kgo.Opt) (*session, error) {
 		kgo.DialTimeout(min(dialTimeoutMax, s.timeout)),
 		kgo.RequestRetries(requestRetriesMax),
 		kgo.RetryTimeout(s.timeout),
-		kgo.MetadataMinAge(100 * time.Millisecond),
+		kgo.MetadataMinAge(retryPause),
 		kgo.WithHooks(watch),
 	}
 	client, err := kgo.NewClient(append(opts, more...)...)

@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"strandline.dev/internal/config"
 	"strandline.dev/internal/config/load"
 )
 
@@ -61,17 +60,11 @@ func (a *app) configPrint(cmd *cobra.Command, f configPrinting) error {
 			return &failure{what: "cannot read the configuration", why: err}
 		}
 	}
-	given := map[string]string{}
-	for _, setting := range config.All(config.ScopeNode) {
-		if fl := cmd.Flags().Lookup(flagName(setting.Name)); fl != nil && fl.Changed {
-			given[setting.Name] = fl.Value.String()
-		}
-	}
 	from := load.Load
 	if f.dev {
 		from = load.LoadDev
 	}
-	node, origins, err := from(text, os.Environ(), given)
+	node, origins, err := from(text, os.Environ(), givenSettings(cmd.Flags()))
 	if err == nil {
 		err = node.Validate()
 	}

@@ -60,12 +60,12 @@ func newConsumeCommand(a *app) *cobra.Command {
 	// This --output hides the global one, whose letter -o means the position here.
 	fl.StringVar(&a.given.output, "output", "", "`text|json`: json is the same as --json")
 	fl.VarP(positionFlag{&f.position, &a.given.output, time.Now}, "offset", "o", "where to start: start, end (the default), -N, +N, OFFSET, @TIME")
-	fl.Int32SliceVarP(&f.partitions, "partitions", "p", nil, "only these partitions (default all)")
-	fl.Int64VarP(&f.count, "num", "n", 0, "end after this many records (0: no limit)")
+	fl.Int32SliceVarP(&f.partitions, "partitions", "p", nil, "only these partitions, `N,...` (default all)")
+	fl.Int64VarP(&f.count, "num", "n", 0, "end after `N` records (0: no limit)")
 	fl.BoolVarP(&f.exitAtEnd, "exit-at-end", "e", false, "end at what was the end of each partition at the start")
-	fl.StringVarP(&f.group, "group", "g", "", "consume as a member of this group")
-	fl.StringVarP(&f.format, "format", "f", formatDefault, "how to print a record")
-	fl.BoolVar(&f.json, "json", false, "print one JSON object a line, from which `produce --json` restores every byte")
+	fl.StringVarP(&f.group, "group", "g", "", "consume as a member of this `GROUP`")
+	fl.StringVarP(&f.format, "format", "f", formatDefault, "`FORMAT` in which a record is printed")
+	fl.BoolVar(&f.json, "json", false, "print one JSON object a line, from which produce --json restores every byte")
 	return cmd
 }
 

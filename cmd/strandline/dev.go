@@ -1,57 +1,88 @@
 package main
 
 import (
-	"net"
+	"context"
+	"io"
 	"os"
 
 	"github.com/spf13/cobra"
 
+	"strandline.dev/internal/config"
 	"strandline.dev/internal/config/load"
 )
 
 const devLong = `Runs one full node on loopback for development: plaintext, topics created on first use, flush policy "replicated"
 (kill -9 loses nothing, a power cut may), no minimum retention.
 
-Without --data-dir the data goes to a temporary directory that is removed at exit. One line on stdout says when the node accepts work.`
+Without --data-dir the data goes to a temporary directory that is removed at exit; what a killed dev left behind there, the next one
+removes. One line on stdout says when the node accepts work.`
 
 const devExample = `  strandline dev
   strandline dev --data-dir ./data --kafka 127.0.0.1:19092 --http 127.0.0.1:0`
 
+// devFlags are the flags of `dev`.
+type devFlags struct {
+	dataDir, kafka, http, logLevel string
+	insecure                       bool
+}
+
 // newDevCommand makes `dev`.
 func newDevCommand() *cobra.Command {
-	var dataDir, kafkaAddr, httpAddr, logLevel string
+	var f devFlags
 	cmd := &cobra.Command{
 		Use: "dev", Short: "Run one node for development", Long: devLong, Example: devExample,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			for flag, addr := range map[string]string{"--kafka": kafkaAddr, "--http": httpAddr} {
-				if _, _, err := net.SplitHostPort(addr); err != nil {
-					return usagef("%s %q: want HOST:PORT", flag, addr)
-				}
-			}
-			cleanUp := func() {}
-			if dataDir == "" {
-				dir, err := os.MkdirTemp("", "strandline-dev-")
-				if err != nil {
-					return &failure{what: "no temporary directory", why: err, todo: "give one with --data-dir"}
-				}
-				dataDir, cleanUp = dir, func() { _ = os.RemoveAll(dir) }
-			}
-			defer cleanUp()
-			cfg, _, err := load.LoadDev(nil, os.Environ(), map[string]string{"data.dir": dataDir, "http.address": httpAddr, "log.level": logLevel})
+			cfg, err := devConfig(f)
 			if err != nil {
-				return usagef("%w", err)
+				return err
 			}
-			cfg.Listeners[0].Address = kafkaAddr
-			if err := cfg.Validate(); err != nil {
-				return usagef("%w", err)
-			}
-			return runNode(cmd.Context(), cfg, true, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return runDev(cmd.Context(), cfg, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	cmd.Flags().StringVar(&dataDir, "data-dir", "", "directory for the data, kept at exit (default: a temporary one, removed at exit)")
-	cmd.Flags().StringVar(&kafkaAddr, "kafka", "127.0.0.1:9092", "address for Kafka clients; port 0 takes a free one")
-	cmd.Flags().StringVar(&httpAddr, "http", "127.0.0.1:8080", "address for health and metrics; port 0 takes a free one")
-	cmd.Flags().StringVar(&logLevel, "log-level", "info", "debug, info, warn or error")
+	cmd.Flags().StringVar(&f.dataDir, "data-dir", "", "`DIR` for the data, kept at exit (default: a temporary one, removed at exit)")
+	cmd.Flags().StringVar(&f.kafka, "kafka", "127.0.0.1:9092", "`HOST:PORT` for Kafka clients; port 0 takes a free one")
+	cmd.Flags().StringVar(&f.http, "http", "127.0.0.1:8080", "`HOST:PORT` for health and metrics; port 0 takes a free one")
+	cmd.Flags().StringVar(&f.logLevel, "log-level", "info", "`debug|info|warn|error`: least severity of the messages that are logged")
+	cmd.Flags().BoolVar(&f.insecure, "insecure", false, "accept clients from other machines without TLS and authentication")
 	return cmd
+}
+
+// devConfig is the configuration of dev; Data.Dir is "" when a temporary directory is wanted.
+func devConfig(f devFlags) (config.Node, error) {
+	for _, door := range []struct{ flag, address string }{{"--kafka", f.kafka}, {"--http", f.http}} {
+		if why := config.AddressFault(door.address); why != "" && !(door.flag == "--http" && door.address == config.NoHTTP) {
+			return config.Node{}, usagef("%s %q %s: want HOST:PORT", door.flag, door.address, why)
+		}
+	}
+	cfg, _, err := load.LoadDev(nil, os.Environ(), map[string]string{"data.dir": f.dataDir, "http.address": f.http, "log.level": f.logLevel})
+	if err != nil {
+		return cfg, usageError{err}
+	}
+	cfg.Listeners[0].Address = f.kafka
+	if err := cfg.Validate(); err != nil {
+		return cfg, usageError{err}
+	}
+	return cfg, refuseUnsafe(cfg, f.insecure)
+}
+
+// runDev runs the node, in a temporary directory if the configuration names none.
+func runDev(ctx context.Context, cfg config.Node, out, errOut io.Writer) error {
+	if cfg.Data.Dir != "" {
+		return runNode(ctx, cfg, true, out, errOut)
+	}
+	dir, err := os.MkdirTemp("", temporaryPrefix)
+	if err != nil {
+		return &failure{what: "no temporary directory", why: err, todo: "give one with --data-dir"}
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	// Beside the node, so that gigabytes of an earlier one do not delay the start; it is waited for, so that they do go.
+	swept := make(chan struct{})
+	go func() {
+		defer close(swept)
+		sweepTemporary(os.TempDir())
+	}()
+	defer func() { <-swept }()
+	cfg.Data.Dir = dir
+	return runNode(ctx, cfg, true, out, errOut)
 }

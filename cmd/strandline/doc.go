@@ -21,5 +21,6 @@
 // connection to a broker), output.go (tables, JSON lines, prompts), progress.go, topic*.go, produce*.go, consume*.go, position.go (the -o
 // grammar of consume), format.go (the -f grammar), recordjson.go (records as JSON), bench*.go with
 // histogram.go, machine.go, pace_*.go and usage_*.go, log.go, config.go, version.go,
-// demo*.go, dev.go and serve.go (the broker).
+// demo*.go, dev.go, temporary.go and serve.go (the broker), flags.go (a flag for each setting; what a wrong flag is told),
+// startfailure.go.
 package main

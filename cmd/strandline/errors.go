@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -120,9 +121,23 @@ func advice(err error) string {
 	return ""
 }
 
-// oneLine keeps the promise that an error is one line on stderr.
+// oneLine keeps the promise that an error is one line on stderr. The lines of a joined error are separate faults, each told once.
 func oneLine(s string) string {
-	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' }), " ")
+	var line string
+	var told []string
+	for part := range strings.FieldsFuncSeq(s, func(r rune) bool { return r == '\n' || r == '\r' }) {
+		part = strings.TrimSpace(part)
+		switch {
+		case part == "" || slices.Contains(told, part):
+			continue
+		case line == "" || strings.HasSuffix(line, ":"):
+			line = strings.TrimPrefix(line+" "+part, " ")
+		default:
+			line += "; " + part
+		}
+		told = append(told, part)
+	}
+	return line
 }
 
 // exitCode decides the exit code; ran says that the command line was understood and the command started.

@@ -72,9 +72,7 @@ func newRootCommand(a *app) *cobra.Command {
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	a.addGlobalFlags(root)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-		return usageError{err}
-	})
+	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(
 		newDemoCommand(a), newDevCommand(), newServeCommand(),
 		newTopicCommand(a), newProduceCommand(a), newConsumeCommand(a), newConsumerGroupCommand(a),

@@ -34,6 +34,7 @@ func TestScripts(t *testing.T) {
 			"broker":      cmdBroker,
 			"samerecords": cmdSameRecords,
 			"flipbyte":    cmdFlipByte,
+			"filled":      cmdFilled,
 			"usage":       func(ts *testscript.TestScript, neg bool, args []string) { expectFailure(ts, 2, args) },
 			"fails":       func(ts *testscript.TestScript, neg bool, args []string) { expectFailure(ts, 1, args) },
 			"silence":     cmdSilence,
@@ -86,6 +87,7 @@ func cmdBroker(ts *testscript.TestScript, neg bool, args []string) {
 		address, err := parseReady(b.readReady())
 		ts.Check(err)
 		ts.Setenv("STRANDLINE_BROKERS", address)
+		ts.Setenv("BROKER", address)
 	case "stop":
 		ts.Check(b.cmd.Process.Signal(syscall.SIGTERM))
 		err := b.cmd.Wait()
@@ -181,6 +183,17 @@ func readPartitions(ts *testscript.TestScript, file string) string {
 		}
 	}
 	return out
+}
+
+// cmdFilled is `filled FILE N`: a file of N letters.
+func cmdFilled(ts *testscript.TestScript, neg bool, args []string) {
+	var n int
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: filled FILE N")
+	}
+	_, err := fmt.Sscan(args[1], &n)
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), bytes.Repeat([]byte("x"), n), 0o600))
 }
 
 // cmdFlipByte is `flipbyte FILE POSITION`: damage one byte of the only file that matches the pattern FILE.

@@ -63,20 +63,23 @@ func newProduceCommand(a *app) *cobra.Command {
 		ValidArgsFunction: a.completeTopics,
 	}
 	fl := cmd.Flags()
-	fl.StringVarP(&f.key, "key", "k", "", "key of every record (without it: null)")
+	fl.StringVarP(&f.key, "key", "k", "", "`KEY` of every record (without it: null)")
 	fl.StringArrayVarP(&f.headers, "header", "H", nil, "header `name=value` of every record, after those in the input; name alone is a null value (repeatable)")
-	fl.StringVarP(&f.format, "format", "f", formatDefault, "how records are laid out in the input")
-	fl.BoolVar(&f.json, "json", false, "read one JSON object a line, as `consume --json` prints them")
-	fl.Int32VarP(&f.partition, "partition", "p", partitionByKey, "partition of every record (-1: by key)")
+	fl.StringVarP(&f.format, "format", "f", formatDefault, "`FORMAT` of the records in the input")
+	fl.BoolVar(&f.json, "json", false, "read one JSON object a line, as consume --json prints them")
+	fl.Int32VarP(&f.partition, "partition", "p", partitionByKey, "partition `N` of every record (-1: by key)")
 	fl.StringVar(&f.acks, "acks", "all", "`all|1|0`: when a record counts as stored")
-	fl.StringVar(&f.compression, "compression", "none", "`none|gzip|snappy|lz4|zstd`")
-	fl.StringVar(&f.recordID, "record-id", "", "id of the one record in the input, sent as header "+recordIDHeader)
+	fl.StringVar(&f.compression, "compression", "none", "`none|gzip|snappy|lz4|zstd`: how batches are sent and stored")
+	fl.StringVar(&f.recordID, "record-id", "", "`ID` of the one record in the input, sent as header "+recordIDHeader)
 	fl.BoolVarP(&f.tombstone, "tombstone", "Z", false, "send empty values as null")
 	fl.BoolVar(&f.create, "allow-auto-topic-creation", false, "let the broker create the topic if it may")
 	return cmd
 }
 
 func (a *app) produce(cmd *cobra.Command, topic string, f produceFlags) error {
+	if f.partition < partitionByKey {
+		return usagef("-p (--partition) %d: want a partition from 0, or -1 to go by key", f.partition)
+	}
 	source, err := a.produceSource(f)
 	if err != nil {
 		return err
@@ -85,7 +88,12 @@ func (a *app) produce(cmd *cobra.Command, topic string, f produceFlags) error {
 	if err != nil {
 		return err
 	}
-	s, err := a.connect(opts...)
+	set, err := a.settings()
+	if err != nil {
+		return err
+	}
+	limits := &topicLimits{}
+	s, err := openSession(set, append(opts, limits.option(), persistence(set.timeout), kgo.RetryBackoffFn(steadyPause))...)
 	if err != nil {
 		return err
 	}
@@ -93,7 +101,8 @@ func (a *app) produce(cmd *cobra.Command, topic string, f produceFlags) error {
 	if err := s.checkTopic(cmd.Context(), topic, f); err != nil {
 		return err
 	}
-	return newProduction(a, s, topic).run(cmd.Context(), source)
+	limits.read(cmd.Context(), s, topic)
+	return newProduction(a, s, topic, limits).run(cmd.Context(), source)
 }
 
 // recordSource returns the next record of the input, io.EOF at its end.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -35,6 +36,7 @@ func (p explicitTopicPartitioner) Partition(r *kgo.Record, n int) int {
 type production struct {
 	session *session
 	topic   string
+	limits  *topicLimits
 	print   printer
 	out     *bufio.Writer
 	queue   chan *sentRecord
@@ -48,10 +50,10 @@ type sentRecord struct {
 	done   chan struct{}
 }
 
-func newProduction(a *app, s *session, topic string) *production {
+func newProduction(a *app, s *session, topic string, limits *topicLimits) *production {
 	out := bufio.NewWriter(a.stdout)
 	return &production{
-		session: s, topic: topic, out: out,
+		session: s, topic: topic, limits: limits, out: out,
 		print: printer{w: out, json: s.json, noHeader: s.noHeader},
 		queue: make(chan *sentRecord, produceResultsMax),
 	}
@@ -90,18 +92,27 @@ func (p *production) read(ctx context.Context, source recordSource) error {
 			return err
 		}
 		sent := &sentRecord{record: r, done: make(chan struct{})}
-		recordCtx, cancel := context.WithTimeout(ctx, p.session.timeout)
-		p.session.client.Produce(recordCtx, r, func(_ *kgo.Record, err error) {
-			sent.err = err
-			close(sent.done)
-			cancel()
-		})
+		p.send(ctx, sent)
 		select {
 		case p.queue <- sent:
 		case <-ctx.Done():
 			return nil
 		}
 	}
+}
+
+// send gives a record to the client, unless the topic cannot take it.
+func (p *production) send(ctx context.Context, sent *sentRecord) {
+	if sent.err = p.limits.check(sent.record); sent.err != nil {
+		close(sent.done)
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.session.timeout)
+	p.session.client.Produce(ctx, sent.record, func(_ *kgo.Record, err error) {
+		sent.err = err
+		close(sent.done)
+		cancel()
+	})
 }
 
 // answers prints the answers in the order of the input, and flushes whenever it would have to wait for one.
@@ -146,17 +157,31 @@ func (p *production) nextSent(ctx context.Context) (*sentRecord, bool, error) {
 	}
 }
 
-// failed says which record was not stored, or that nobody knows.
+// failed says which record was not stored, or that nobody knows, and why: in the broker's words when it has answered.
 func (p *production) failed(sent *sentRecord) error {
-	what := fmt.Sprintf("record %d of the input not stored in %s (%d before it are)", p.stored+1, p.topic, p.stored)
-	if errors.Is(sent.err, context.DeadlineExceeded) || errors.Is(sent.err, kgo.ErrRecordTimeout) {
-		what = fmt.Sprintf("record %d of the input may or may not be stored in %s (%d before it are)", p.stored+1, p.topic, p.stored)
-		if address, cause, down := p.session.dials.down(); down {
-			return &failure{what: what, why: fmt.Errorf("cannot reach the broker at %s: %s", address, reason(cause))}
-		}
-		return &failure{what: what, why: fmt.Errorf("no answer within %v", p.session.timeout)}
+	fate, why, todo := "not stored", sent.err, advice(sent.err)
+	var size *tooLargeError
+	var code *kerr.Error
+	address, cause, down := p.session.dials.down()
+	timedOut := errors.Is(why, context.DeadlineExceeded) || errors.Is(why, kgo.ErrRecordTimeout)
+	if timedOut {
+		fate = "may or may not be stored"
 	}
-	return failf(sent.err, "%s", what)
+	switch {
+	case errors.As(why, &size), errors.Is(why, kerr.MessageTooLarge):
+		if size == nil {
+			size = p.limits.tooLarge(sent.record)
+		}
+		why, todo = size, "split it, or raise the limit with `strandline topic set "+p.topic+" "+size.key+"=N`"
+	case errors.Is(why, kerr.KafkaStorageError): // a sync that failed may have left the record there
+		fate, todo = "may or may not be stored", "see the broker's log: its disk is full or damaged"
+	case errors.As(why, &code):
+	case down:
+		why = fmt.Errorf("cannot reach the broker at %s: %s", address, reason(cause))
+	case timedOut:
+		why = fmt.Errorf("no answer within %v", p.session.timeout)
+	}
+	return &failure{what: fmt.Sprintf("record %d of the input %s in %s (%d before it are)", p.stored+1, fate, p.topic, p.stored), why: why, todo: todo}
 }
 
 // producedRecord is one line of `produce -o json`. The offset is -1 with --acks 0, where no broker tells.

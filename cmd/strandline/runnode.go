@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -28,7 +29,7 @@ func runNode(ctx context.Context, cfg config.Node, dev bool, out, errOut io.Writ
 	setMemoryLimit(log)
 	n, err := node.Start(ctx, node.Options{Config: cfg, Dev: dev, Machine: sys.Real(), Log: log})
 	if err != nil {
-		return &failure{what: "the node could not start", why: err}
+		return startFailure(err, dev)
 	}
 	if _, err := fmt.Fprintf(out, "ready kafka=%s http=%s\n", strings.Join(n.KafkaAddresses(), ","), n.HTTPURL()); err != nil {
 		log.Warn("the ready line could not be written", "error", err)
@@ -43,10 +44,10 @@ func runNode(ctx context.Context, cfg config.Node, dev bool, out, errOut io.Writ
 	stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeMax)
 	defer cancel()
 	if err := n.Stop(stopCtx); err != nil {
-		return &failure{what: "the node did not stop cleanly", why: err}
+		return &failure{what: "the node did not stop cleanly", why: errors.New(err.Error())} // whole: reason is for errors of a client
 	}
 	if failed != nil {
-		return &failure{what: "the node failed", why: failed}
+		return &failure{what: "the node failed", why: errors.New(failed.Error())}
 	}
 	return nil
 }

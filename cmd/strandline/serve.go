@@ -16,13 +16,16 @@ import (
 )
 
 const serveLong = `Runs one production node from a configuration file. Every scalar key of the file is also a flag (node.id = --node-id) and an
-environment variable (STRANDLINE_NODE_ID); a flag beats the environment, which beats the file.
+environment variable (STRANDLINE_NODE_ID); a flag beats the environment, which beats the file. Left out of the list below, being many:
+the broker settings (kafka.num.partitions = --kafka-num-partitions) and further listeners (--listeners-1-address). docs/reference/config.md
+names all.
 
 This release has no TLS and no authentication, so serve refuses an address that other machines can reach unless --insecure is given.
 One line on stdout says when the node accepts work. SIGTERM stops it gracefully.`
 
 const serveExample = `  strandline serve --config strandline.yaml
-  strandline serve --node-id 1 --data-dir /var/lib/strandline --http-address 127.0.0.1:8080`
+  strandline serve --node-id 1 --data-dir /var/lib/strandline --listeners-0-name plain --listeners-0-address 127.0.0.1:9092 \
+    --http-address 127.0.0.1:8080 --kafka-num-partitions 6`
 
 // configBytesMax bounds a configuration file; real ones are a few kilobytes.
 const configBytesMax = 1 << 20
@@ -51,16 +54,6 @@ func newServeCommand() *cobra.Command {
 	return cmd
 }
 
-// addSettingFlags makes a flag of every scalar node setting.
-func addSettingFlags(flags *pflag.FlagSet) {
-	for _, s := range config.All(config.ScopeNode) {
-		flags.String(flagName(s.Name), "", strings.ReplaceAll(s.Doc, "`", "")) // pflag takes a quoted word for the value's name
-	}
-}
-
-// flagName is the flag of a setting: node.id is --node-id.
-func flagName(setting string) string { return strings.ReplaceAll(setting, ".", "-") }
-
 func serveConfig(file string, flags *pflag.FlagSet) (config.Node, error) {
 	var text []byte
 	if file != "" {
@@ -69,17 +62,18 @@ func serveConfig(file string, flags *pflag.FlagSet) (config.Node, error) {
 			return config.Node{}, err
 		}
 	}
-	given := map[string]string{}
-	for _, s := range config.All(config.ScopeNode) {
-		if f := flags.Lookup(flagName(s.Name)); f != nil && f.Changed {
-			given[s.Name] = f.Value.String()
-		}
-	}
-	cfg, _, err := load.Load(text, os.Environ(), given)
+	cfg, _, err := load.Load(text, os.Environ(), givenSettings(flags))
 	if err != nil {
 		return cfg, err
 	}
-	return cfg, cfg.Validate()
+	err = cfg.Validate()
+	if cfg.Data.Dir == "" {
+		err = errors.Join(err, &config.ValueError{Key: "data.dir", Why: "is not set", Allowed: "a directory for everything the node stores"})
+	}
+	if err != nil && file == "" && cfg.Node.ID == 0 {
+		err = fmt.Errorf("%w; give --config FILE, or at least --node-id N and --data-dir DIR", err)
+	}
+	return cfg, err
 }
 
 func readConfig(file string) ([]byte, error) {
@@ -98,7 +92,10 @@ func refuseUnsafe(cfg config.Node, insecure bool) error {
 	if insecure {
 		return nil
 	}
-	addresses := map[string]string{"http.address": cfg.HTTP.Address}
+	addresses := map[string]string{}
+	if cfg.HasHTTP() {
+		addresses["http.address"] = cfg.HTTP.Address
+	}
 	for _, l := range cfg.Listeners {
 		addresses["listener "+l.Name] = l.Address
 	}

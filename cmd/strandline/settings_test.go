@@ -97,15 +97,15 @@ func TestParseBrokers(t *testing.T) {
 }
 
 func TestErrorsAreOneLine(t *testing.T) {
-	err := failf(errors.New("first\nsecond\r\nthird"), "cannot %s", "do it\n")
-	if s := err.Error(); s != "cannot do it : first second third" {
+	err := failf(errors.New("first\nsecond\r\nthird"), "cannot %s", "do it")
+	if s := err.Error(); s != "cannot do it: first; second; third" {
 		t.Errorf("%q", s)
 	}
 	var b strings.Builder
 	report(&b, err, 1, "strandline topic")
 	report(&b, errPartial, 1, "strandline topic")
 	report(&b, usagef("what"), 2, "strandline topic list")
-	if b.String() != "strandline: cannot do it : first second third\nstrandline: what; see `strandline topic list --help`\n" {
+	if b.String() != "strandline: cannot do it: first; second; third\nstrandline: what; see `strandline topic list --help`\n" {
 		t.Errorf("%q", b.String())
 	}
 }

@@ -31,8 +31,8 @@ A topic is created whole or not at all.`,
 		Args: atLeastArgs("TOPIC"),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.topicCreate(cmd, args, f) },
 	}
-	cmd.Flags().Int32VarP(&f.partitions, "partitions", "p", -1, "number of partitions (-1: the broker's default)")
-	cmd.Flags().Int16VarP(&f.replication, "replicas", "r", -1, "replicas of each partition (-1: the broker's default)")
+	cmd.Flags().Int32VarP(&f.partitions, "partitions", "p", -1, "number `N` of partitions (-1: the broker's default)")
+	cmd.Flags().Int16VarP(&f.replication, "replicas", "r", -1, "replicas `N` of each partition (-1: the broker's default)")
 	cmd.Flags().StringArrayVarP(&f.configs, "config", "c", nil, "topic config `key=value` (repeatable)")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "let the broker check, print the difference, create nothing")
 	return cmd

@@ -32,7 +32,7 @@ with --yes-remap-keys. To keep the order of keys, create a new topic with more p
 
 		ValidArgsFunction: a.completeTopics,
 	}
-	cmd.Flags().Int32VarP(&f.more, "num", "n", 0, "number of partitions to add")
+	cmd.Flags().Int32VarP(&f.more, "num", "n", 0, "number `N` of partitions to add")
 	cmd.Flags().BoolVar(&f.remap, "yes-remap-keys", false, "confirm that keys may move to other partitions")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "let the broker check, print the difference, change nothing")
 	return cmd

@@ -3,6 +3,8 @@
 package main
 
 import (
+	"io/fs"
+	"os"
 	"syscall"
 	"time"
 )
@@ -14,4 +16,10 @@ func processCPU() time.Duration {
 		return 0
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// isOwn says whether the user of this process owns a file.
+func isOwn(info fs.FileInfo) bool {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(st.Uid) == os.Geteuid()
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"strandline.dev/internal/wire"
+	"strandline.dev/internal/server"
 )
 
 func newVersionCommand(a *app) *cobra.Command {
@@ -61,7 +61,7 @@ func readBuildVersion() buildVersion {
 			}
 		}
 	}
-	for _, api := range wire.APIs() {
+	for _, api := range server.Served() {
 		v.Protocol = append(v.Protocol, protocolSpan{api.Key, api.Name, api.Min, api.Max})
 	}
 	return v

@@ -6,7 +6,11 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"strandline.dev/internal/kafka"
+	"strandline.dev/internal/wire"
 )
+
+// Served lists the APIs that this build answers, by key: what ApiVersions advertises while strandline.protocol.cap caps nothing.
+func Served() []wire.API { return served() }
 
 // handleApiVersions lists what has a handler, with the ranges of the version table (KIP-511). Versions above ours never get here: their
 // layout is unknown, so the connection answers them itself (frame.go).
