@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -75,7 +76,7 @@ func TestP30_CommitIsARegister(t *testing.T) {
 		}
 		for _, g := range groups {
 			for seen := g.reads.Load(); g.reads.Load() < seen+20; {
-				time.Sleep(0)
+				runtime.Gosched()
 			}
 		}
 		close(stopping)

@@ -571,3 +571,32 @@ func TestGroups_WhileLoading(t *testing.T) {
 		t.Errorf("when the host leads: %v", code)
 	}
 }
+
+// K20: nobody writes to the coordinators' topic but they, whatever it calls itself; nobody deletes it or makes it another one.
+func TestK20_TheCoordinatorsTopicIsTheirs(t *testing.T) {
+	b, c := newGroupBroker(t)
+	c.id = "__admin_client" // Kafka lets this one
+	if code := kafka.ErrorCode(c.publish(newProduce(coordinator.TopicName, 0, b.newBatch("x"))).ErrorCode); code != kafka.InvalidTopicException {
+		t.Errorf("publish: %v", code)
+	}
+	del := kmsg.NewPtrDeleteTopicsRequest()
+	del.Version, del.TopicNames = 5, []string{coordinator.TopicName}
+	if code := kafka.ErrorCode(ask[*kmsg.DeleteTopicsResponse](c, del).Topics[0].ErrorCode); code != kafka.PolicyViolation {
+		t.Errorf("delete: %v", code)
+	}
+	grow := kmsg.NewPtrCreatePartitionsRequest()
+	grow.Topics = []kmsg.CreatePartitionsRequestTopic{{Topic: coordinator.TopicName, Count: 60}}
+	if code := kafka.ErrorCode(ask[*kmsg.CreatePartitionsResponse](c, grow).Topics[0].ErrorCode); code != kafka.PolicyViolation {
+		t.Errorf("more partitions: %v", code)
+	}
+	alter := newAlter(wire.KeyIncrementalAlterConfigs, coordinator.TopicName, "cleanup.policy", "delete")
+	if code := kafka.ErrorCode(ask[*kmsg.IncrementalAlterConfigsResponse](c, alter).Resources[0].ErrorCode); code != kafka.PolicyViolation {
+		t.Errorf("another policy: %v", code)
+	}
+	describe := request(wire.KeyDescribeConfigs, coordinator.TopicName, kafka.TopicID{}, nil)
+	for _, e := range ask[*kmsg.DescribeConfigsResponse](c, describe).Resources[0].Configs {
+		if e.Name == "cleanup.policy" && str(e.Value) != "compact" {
+			t.Errorf("shown policy: %s", str(e.Value))
+		}
+	}
+}

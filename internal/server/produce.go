@@ -21,8 +21,6 @@ const (
 	produceByID        = 13
 	produceLeaderHints = 10
 	produceZstd        = 7
-	// adminClient is the client id that may publish to internal topics (Kafka's own tools).
-	adminClient = "__admin_client"
 )
 
 // publish is one Produce request: what was accepted of it, and the answer under construction. It is the request's Pending.
@@ -192,7 +190,7 @@ func (p *publish) target(img *metadata.Image, t *kmsg.ProduceRequestTopic) targe
 		return target{name: t.Topic, refused: refusal{code, "no such topic"}}
 	}
 	out := target{topic: topic, name: topic.Name}
-	if (topic.Internal || reservedTopic(topic.Name)) && p.call.ClientID != adminClient {
+	if topic.Internal || reservedTopic(topic.Name) {
 		out.refused = refusal{kafka.InvalidTopicException, "the topic belongs to the broker"}
 		return out
 	}
