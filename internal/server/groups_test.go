@@ -600,3 +600,90 @@ func TestK20_TheCoordinatorsTopicIsTheirs(t *testing.T) {
 		}
 	}
 }
+
+// Two groups read the same records, each from its own place (R37). Reading alone moves no place (R40), committing removes no record (R52), and
+// removing records moves no place (R58).
+func TestGroups_PlacesAreTheirOwn(t *testing.T) {
+	b, c := newGroupBroker(t)
+	id := c.create("orders", 1)
+	for range 10 {
+		if code := c.publish(newProduce("orders", 0, b.newBatch("a", "b"))).ErrorCode; code != 0 {
+			t.Fatal(kafka.ErrorCode(code))
+		}
+	}
+	readAll := func() int {
+		r := ask[*kmsg.FetchResponse](c, newFetch("orders", 0, 0))
+		return len(values(t, r.Topics[0].Partitions[0].RecordBatches))
+	}
+	places := func(want ...int64) {
+		t.Helper()
+		for i, name := range []string{"fulfillment", "analytics"} {
+			req := newOffsetFetch("orders", id)
+			req.Groups[0].Group = name
+			if offset, code := fetchOffset(c, req); offset != want[i] || code != kafka.None {
+				t.Errorf("%s is at %d (%v), want %d", name, offset, code, want[i])
+			}
+		}
+	}
+	commitTo := func(name string, offset int64) {
+		t.Helper()
+		req := newCommit("orders", id, offset)
+		req.Group = name
+		if code := commit(c, req); code != kafka.None {
+			t.Fatal(code)
+		}
+	}
+	places(-1, -1)
+	readAll()
+	places(-1, -1)
+	commitTo("fulfillment", 12)
+	places(12, -1)
+	commitTo("analytics", 3)
+	places(12, 3)
+	if n := readAll(); n != 20 {
+		t.Errorf("%d records after the commits, want 20", n)
+	}
+	remove := kmsg.NewPtrDeleteRecordsRequest()
+	remove.Version, remove.TimeoutMillis = 2, 10_000
+	remove.Topics = []kmsg.DeleteRecordsRequestTopic{{Topic: "orders", Partitions: []kmsg.DeleteRecordsRequestTopicPartition{{Partition: 0, Offset: 20}}}}
+	if code := ask[*kmsg.DeleteRecordsResponse](c, remove).Topics[0].Partitions[0].ErrorCode; code != 0 {
+		t.Fatal(kafka.ErrorCode(code))
+	}
+	places(12, 3)
+}
+
+// R54: a member that is asked to rejoin can commit what it has finished first; once the next generation is known, it has to learn what it owns
+// in it before.
+func TestGroups_CommitBeforeRevocation(t *testing.T) {
+	b, c := newGroupBroker(t)
+	id := c.create("orders", 1)
+	member, generation := joinAlone(c)
+	second := b.dial()
+	second.send(newJoin("", "range"))
+	hb := kmsg.NewPtrHeartbeatRequest()
+	hb.Group, hb.MemberID, hb.Generation = testGroup, member, generation
+	eventually(t, "the member is asked to rejoin", func() bool {
+		return kafka.ErrorCode(groupError(ask[*kmsg.HeartbeatResponse](c, hb))) == kafka.RebalanceInProgress
+	})
+	last := newCommit("orders", id, 81)
+	last.MemberID, last.Generation = member, generation
+	if code := commit(c, last); code != kafka.None {
+		t.Errorf("the last commit before the revocation: %v", code)
+	}
+	j := ask[*kmsg.JoinGroupResponse](c, newJoin(member, "range"))
+	if j.ErrorCode != 0 || j.Generation != generation+1 {
+		t.Fatalf("%+v", j)
+	}
+	late := newCommit("orders", id, 90)
+	late.MemberID, late.Generation = member, generation
+	if code := commit(c, late); code != kafka.IllegalGeneration {
+		t.Errorf("a commit of the generation that is over: %v", code)
+	}
+	late.Generation = j.Generation
+	if code := commit(c, late); code != kafka.RebalanceInProgress {
+		t.Errorf("a commit before the assignment: %v", code)
+	}
+	if offset, _ := fetchOffset(c, newOffsetFetch("orders", id)); offset != 81 {
+		t.Errorf("the next owner starts at %d, want 81", offset)
+	}
+}

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+)
+
+// R48: a member without partitions is shown as idle; what is not known is shown as such, never as 0 (C062).
+func TestGroupDescribe_IdleMembersAndUnknownNumbers(t *testing.T) {
+	five, seven, two := int64(5), int64(7), int64(2)
+	instance := "desk-1"
+	d := describedGroup{
+		Group: "billing", State: "Stable", ProtocolType: "consumer", Protocol: "range", Coordinator: 1, Lag: 2,
+		Members: []describedMember{
+			{MemberID: "a-1", ClientID: "a", Host: "10.0.0.1", InstanceID: &instance, Partitions: 1},
+			{MemberID: "b-2", ClientID: "b", Host: "10.0.0.2"},
+		},
+		Partitions: []describedLag{
+			{Topic: "orders", Partition: 0, Committed: &five, End: &seven, Lag: &two, MemberID: "a-1"},
+			{Topic: "orders", Partition: 1, Error: "LEADER_NOT_AVAILABLE"},
+		},
+	}
+	var out strings.Builder
+	if err := (printer{w: &out}).printGroup(d, false); err != nil {
+		t.Fatal(err)
+	}
+	want := `group billing, Stable, protocol consumer/range, coordinator 1, 2 members, lag 2
+
+MEMBER  INSTANCE  CLIENT  HOST      PARTITIONS
+a-1     desk-1    a       10.0.0.1  1
+b-2     -         b       10.0.0.2  idle
+
+TOPIC   PARTITION  COMMITTED  END  LAG                   MEMBER
+orders  0          5          7    2                     a-1
+orders  1          -          -    LEADER_NOT_AVAILABLE  -
+`
+	if out.String() != want {
+		t.Errorf("%s\nwant\n%s", out.String(), want)
+	}
+	lag := describeLag(kadm.GroupMemberLag{
+		Topic: "orders", Commit: kadm.Offset{At: -1}, End: kadm.ListedOffset{Err: kerr.LeaderNotAvailable}, Err: kerr.LeaderNotAvailable, Lag: -1,
+	})
+	if lag.Committed != nil || lag.End != nil || lag.Lag != nil || lag.Error == "" {
+		t.Errorf("%+v", lag)
+	}
+}
