@@ -47,6 +47,9 @@ type Controller struct {
 
 	inbox chan *call
 	done  chan struct{}
+	// watch tells whether the wall clock has stepped, stepped what it said last. Only Run touches them.
+	watch   sys.WallWatch
+	stepped bool
 	// reign is the state of this node as the active controller, nil while it is not. Only Run touches it.
 	reign *reign
 }
@@ -73,6 +76,7 @@ func New(c Config) *Controller {
 		metrics: c.Metrics,
 		inbox:   make(chan *call, inboxMax),
 		done:    make(chan struct{}),
+		watch:   sys.WatchWall(c.Wall),
 	}
 }
 
@@ -125,7 +129,7 @@ func (c *Controller) Run(ctx context.Context) {
 		case <-led:
 		case <-expire.C:
 			if c.reign != nil {
-				c.round([]*call{c.own(metadata.ExpireTrash{})})
+				c.round(c.expiry())
 			}
 		case first := <-c.openInbox(leadership):
 			c.take(first)
@@ -167,6 +171,24 @@ drain:
 		return
 	}
 	c.round(calls)
+}
+
+// expiry is the purge of what the trash has kept long enough, or nothing while the wall clock is not to be trusted: a step forward must
+// not end a recovery window (I9).
+func (c *Controller) expiry() []*call {
+	_, step, sane := c.watch.Now()
+	if c.stepped != !sane {
+		c.stepped = !sane
+		if sane {
+			c.log.Info("the trash is purged again: the wall clock is back")
+		} else {
+			c.log.Error("nothing is purged from the trash: the wall clock has stepped", "step", step.String())
+		}
+	}
+	if !sane {
+		return nil
+	}
+	return []*call{c.own(metadata.ExpireTrash{})}
 }
 
 // own is an event of the controller itself; nobody waits for its answer.

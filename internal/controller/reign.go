@@ -61,7 +61,7 @@ func (c *Controller) observe(image *metadata.Image, l quorum.Leadership) {
 func (c *Controller) beginReign(image *metadata.Image, term uint64) {
 	c.reign = &reign{term: term, working: image, last: image.Version()}
 	c.log.Info("active controller", "term", term, "version", image.Version())
-	c.round([]*call{c.own(metadata.FinishTopics{}), c.own(metadata.ExpireTrash{})})
+	c.round(append([]*call{c.own(metadata.FinishTopics{})}, c.expiry()...))
 }
 
 // release answers what waited for entries up to version.
