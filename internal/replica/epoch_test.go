@@ -208,6 +208,7 @@ func TestEpochs_ClientsAreTold(t *testing.T) {
 		{2, 3, kafka.EpochEnd{Epoch: 0, End: 2}},
 		{3, 3, kafka.EpochEnd{Epoch: 3, End: 4}},
 		{-1, 3, kafka.EpochEnd{Epoch: kafka.NoEpoch, End: kafka.NoOffset}},
+		{4, 3, kafka.EpochEnd{Epoch: kafka.NoEpoch, End: kafka.NoOffset}}, // lost here: an end would hide that
 	} {
 		if got, err := w.host.EpochEnd(tp, c.epoch, c.current); err != nil || got != c.want {
 			t.Errorf("EpochEnd(%d) = %+v, %v, want %+v", c.epoch, got, err, c.want)

@@ -117,7 +117,7 @@ func (g *generator) batch() batchSpec {
 		s.spoil = spoils[g.rng.IntN(len(spoils))]
 		s.idempotent = false
 		return s
-	case n == 1 && s.idempotent:
+	case n == 1 && s.idempotent && g.seq > 0: // a producer without records may begin anywhere in Kafka; kfake wants 0
 		s.seq = g.seq + 7 // out of order
 		return s
 	case n == 2 && len(g.last) > 0:
