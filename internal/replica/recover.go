@@ -47,7 +47,7 @@ func (h *Host) Recover(ctx context.Context) (Recovered, error) {
 		}
 		return Recovered{}, fmt.Errorf("recover: %w", ctx.Err())
 	}
-	var r Recovered
+	r := Recovered{Damaged: h.vanished(tps, quarantined)}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, p := range found {
@@ -60,6 +60,25 @@ func (h *Host) Recover(ctx context.Context) (Recovered, error) {
 		}
 	}
 	return r, nil
+}
+
+// vanished lists the logs that held records and have no directory any more, in quarantine or elsewhere. Opening one finds the same
+// damage; but the registration comes before that, and must not count such a replica among the sound ones (I4).
+func (h *Host) vanished(there ...[]kafka.TopicPartition) []kafka.TopicPartition {
+	known := map[kafka.TopicPartition]struct{}{}
+	for _, tps := range there {
+		for _, tp := range tps {
+			known[tp] = struct{}{}
+		}
+	}
+	var gone []kafka.TopicPartition
+	for _, tp := range h.dir.Promised() {
+		if _, ok := known[tp]; !ok {
+			h.log.Error("the directory of a partition that held records is gone", "partition", tp.String())
+			gone = append(gone, tp)
+		}
+	}
+	return gone
 }
 
 // openPartition opens or creates the log of a partition. The partition is returned in any case, Offline if that failed.
