@@ -31,7 +31,7 @@ func Samples() []Record {
 		{Key: []byte("k"), Value: nil},
 		{Key: []byte("k"), Value: []byte{}},
 		{Key: []byte("k"), Value: []byte("v"), Headers: []Header{{"a", []byte("1")}, {"null", nil}, {"empty", []byte{}}, {"a", []byte("2")}}},
-		{Key: []byte{0, 255, 10}, Value: []byte{0xff, 0xfe, 0, '\n', ':'}, Headers: []Header{{"b", []byte{0, 1, 2}}}},
+		{Key: []byte{0, 255, 10}, Value: []byte{0xff, 0xfe, 0, '\n', ':'}, Headers: []Header{{"b", []byte{1, 2, 255}}}},
 		{Key: []byte("k"), Value: bytes.Repeat([]byte("0123456789abcdef"), 4096)},
 	}
 }

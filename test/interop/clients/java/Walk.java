@@ -120,7 +120,7 @@ public final class Walk {
         headers.headers().add("a", bytes("1")).add("null", null).add("empty", bytes("")).add("a", bytes("2"));
         out.add(headers);
         ProducerRecord<byte[], byte[]> binary = new ProducerRecord<>(topic, 0, bytes("\0\u00ff\n"), bytes("\u00ff\u00fe\0\n:"));
-        binary.headers().add("b", new byte[] {0, 1, 2});
+        binary.headers().add("b", new byte[] {1, 2, (byte) 255});
         out.add(binary);
         out.add(new ProducerRecord<>(topic, 0, bytes("k"), bytes("0123456789abcdef".repeat(4096))));
         return out;

@@ -78,7 +78,7 @@ function samples() {
     { key: b('k'), value: null },
     { key: b('k'), value: b('') },
     { key: b('k'), value: b('v'), headers: { a: [b('1'), b('2')], null: b(''), empty: b('') } },
-    { key: b('\x00\xff\n'), value: b('\xff\xfe\x00\n:'), headers: { b: b('\x00\x01\x02') } },
+    { key: b('\x00\xff\n'), value: b('\xff\xfe\x00\n:'), headers: { b: b('\x01\x02\xff') } },
     { key: b('k'), value: b('0123456789abcdef'.repeat(4096)) },
   ]
 }

@@ -35,12 +35,12 @@ codec() {
     printf 'k:^' | produce "$t" "${p[@]}" -K: -D^ -Z &&
     printf 'k:^' | produce "$t" "${p[@]}" -K: -D^ &&
     produce "$t" "${p[@]}" -K: -H a=1 -H null -H empty= -H a=2 <<<"k:v" &&
-    printf '\0\xff\n|\xff\xfe\0\n:^' | produce "$t" "${p[@]}" -K'|' -D^ -H "b=$(printf '\001\002')" &&
+    printf '\0\xff\n|\xff\xfe\0\n:^' | produce "$t" "${p[@]}" -K'|' -D^ -H "b=$(printf '\001\002\xff')" &&
     produce "$t" "${p[@]}" -K: <<<"k:$large" || { echo "kcat -P failed"; return 1; }
   kc -C -t "$t" -p 0 -o beginning -e -q -f "$show" >"$dir/$t"
   {
     printf '0|1|k|1|v|\n1|-1||1|v|\n2|0||1|v|\n3|1|k|-1||\n4|1|k|0||\n5|1|k|1|v|a=1,null=NULL,empty=,a=2\n'
-    printf '6|3|\0\xff\n|5|\xff\xfe\0\n:|b=\001\002\n7|1|k|65536|%s|\n' "$large"
+    printf '6|3|\0\xff\n|5|\xff\xfe\0\n:|b=\001\002\xff\n7|1|k|65536|%s|\n' "$large"
   } >"$dir/want"
   same "$dir/want" "$dir/$t"
 }

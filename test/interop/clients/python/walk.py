@@ -26,7 +26,7 @@ def samples():
         Record(b"k", None),
         Record(b"k", b""),
         Record(b"k", b"v", [("a", b"1"), ("null", None), ("empty", b""), ("a", b"2")]),
-        Record(b"\x00\xff\n", b"\xff\xfe\x00\n:", [("b", b"\x00\x01\x02")]),
+        Record(b"\x00\xff\n", b"\xff\xfe\x00\n:", [("b", b"\x01\x02\xff")]),
         Record(b"k", b"0123456789abcdef" * 4096),
     ]
 

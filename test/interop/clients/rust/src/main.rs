@@ -64,7 +64,7 @@ fn samples() -> Vec<Record> {
         record(Some(b"k"), None, &[], at),
         record(Some(b"k"), Some(b""), &[], at),
         record(Some(b"k"), Some(b"v"), &[("a", b"1"), ("null", b""), ("empty", b"")], at),
-        record(Some(&[0, 255, 10]), Some(&[0xff, 0xfe, 0, b'\n', b':']), &[("b", &[0, 1, 2])], at),
+        record(Some(&[0, 255, 10]), Some(&[0xff, 0xfe, 0, b'\n', b':']), &[("b", &[1, 2, 255])], at),
         record(Some(b"k"), Some(&large), &[], at),
     ]
 }
