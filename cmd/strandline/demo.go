@@ -29,12 +29,12 @@ const demoLong = `Tell the order story, end to end, on a throw-away broker, and 
 
 The broker is a process of its own (` + "`strandline dev`" + ` of this binary, data in a temporary directory), so that its kill -9 is a real one. An order
 service publishes to order-events, 64 partitions, by order id, idempotently and with acks=all. Two services, fulfillment and analytics,
-read at their own pace, each from its own saved position. Then: a response is lost on the way, a worker crashes, the broker is killed
+read at their own pace, each as a consumer group with its own committed offsets. Then: a response is lost on the way, a worker crashes, the broker is killed
 in the middle of the stream and started again, and one partition is replayed from its first record.
 
 Each step is printed and, last, a table of the guarantees with the counts behind them. Exit code 0 only if all of them held.
 
-This release has no consumer groups yet: the demonstration keeps the readers' positions itself, in files. It runs on one broker.`
+It runs on one broker; clusters come with a later release.`
 
 func newDemoCommand(a *app) *cobra.Command {
 	records := demoRecords
@@ -131,8 +131,8 @@ func newStory(dir string, records int) *story {
 		orders: newOrderService(link, records),
 		audit:  newAuditor(link),
 	}
-	st.fulfillment = newReader("fulfillment", link, filepath.Join(dir, "fulfillment.position"), readerPace{batch: 400})
-	st.analytics = newReader("analytics", link, filepath.Join(dir, "analytics.position"), readerPace{batch: 90, rest: 50 * time.Millisecond})
+	st.fulfillment = newReader("fulfillment", link, readerPace{batch: 400})
+	st.analytics = newReader("analytics", link, readerPace{batch: 90, rest: 50 * time.Millisecond})
 	return st
 }
 

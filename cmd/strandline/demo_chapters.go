@@ -63,8 +63,7 @@ func (st *story) startServices(ctx context.Context) error {
 		return err
 	}
 	st.say("3. the order service publishes %d events by order id, acks=all, idempotent, about %d a second;", st.records, demoPace)
-	st.say("   fulfillment and analytics read at their own pace, each with its own saved position")
-	st.say("   (kept by this demonstration in files: consumer groups come with a later release)")
+	st.say("   the consumer groups fulfillment and analytics read at their own pace, each with its own committed offsets")
 	return nil
 }
 
@@ -83,7 +82,7 @@ func (st *story) loseResponse(ctx context.Context) error {
 	return nil
 }
 
-// crashWorker is chapter 5: the worker has applied a batch and dies before it saves its position.
+// crashWorker is chapter 5: the worker has applied a batch and dies before it commits.
 func (st *story) crashWorker(ctx context.Context) error {
 	if err := st.until(ctx, 0.4); err != nil {
 		return err
@@ -96,7 +95,7 @@ func (st *story) crashWorker(ctx context.Context) error {
 		return err
 	}
 	st.redelivered = unsaved
-	st.say("5. the fulfillment worker crashed with %d events applied and not yet saved; a new one resumes at the saved position,", unsaved)
+	st.say("5. the fulfillment worker crashed with %d events applied and not yet committed; a new one resumes at the committed offsets,", unsaved)
 	st.say("   gets these again, and knows them by their record-id")
 	return nil
 }
@@ -137,8 +136,15 @@ func (st *story) finish(ctx context.Context) error {
 		if err := r.reach(ctx, st.orders.ends()); err != nil {
 			return fmt.Errorf("%s never reached the end: %w", r.name, err)
 		}
+		lag, err := r.lag(ctx, st.orders.ends())
+		if err != nil {
+			return err
+		}
+		if lag != 0 {
+			return fmt.Errorf("%s has committed everything, and the broker tells a lag of %d", r.name, lag)
+		}
 	}
-	st.say("   both have caught up")
+	st.say("   both have caught up: the broker tells a lag of 0 for both groups")
 	return nil
 }
 

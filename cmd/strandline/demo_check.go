@@ -82,7 +82,7 @@ func (st *story) check() []verdict {
 	}
 	vs = append(vs, st.fulfillment.verdict(acked), st.analytics.verdict(acked))
 	vs = append(vs,
-		verdict{Guarantee: "a crash before saving delivers again, never loses", Checked: fmt.Sprintf("%d unsaved, %d delivered again", st.redelivered, st.fulfillment.redelivered), Violations: max(0, st.redelivered-st.fulfillment.redelivered)},
+		verdict{Guarantee: "a crash before the commit delivers again, never loses", Checked: fmt.Sprintf("%d uncommitted, %d delivered again", st.redelivered, st.fulfillment.redelivered), Violations: max(0, st.redelivered-st.fulfillment.redelivered)},
 		verdict{Guarantee: "a replay gives the same events again", Checked: fmt.Sprintf("%d replayed, %d different", st.replayed, st.replayWrong), Violations: st.replayWrong},
 	)
 	for i := range vs {

@@ -3,15 +3,13 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -21,14 +19,14 @@ type readerPace struct {
 	rest  time.Duration
 }
 
-// reader is one service that reads all partitions from its own saved position. Its effects (what a real service would keep in its
-// database) survive a crash of its worker, and so does the saved position; everything else dies with the worker.
+// reader is one service: a consumer group of its own name, with one worker that reads all partitions. Its effects (what a real service
+// would keep in its database) survive a crash of its worker; the position is the group's committed offsets, which the broker keeps;
+// everything else dies with the worker.
 type reader struct {
 	name  string
 	link  *demoLink
-	file  string // the saved position
 	pace  readerPace
-	dying atomic.Bool // the next batch is applied and not saved, and the worker ends
+	dying atomic.Bool // the next batch is applied and not committed, and the worker ends
 
 	cancel context.CancelFunc
 	done   chan struct{} // closed when the worker has ended
@@ -38,8 +36,8 @@ type reader struct {
 	seen        map[string]int    // deliveries by event id
 	outOfOrder  int
 	redelivered int
-	unsaved     int // records applied by the batch of a crash
-	saved       map[int32]int64
+	unsaved     int             // records applied by the batch of a crash
+	committed   map[int32]int64 // next offset to read, by partition, as far as the broker has acknowledged commits
 	err         error
 }
 
@@ -50,23 +48,25 @@ type event struct {
 	value  []byte
 }
 
-func newReader(name string, link *demoLink, file string, pace readerPace) *reader {
-	return &reader{name: name, link: link, file: file, pace: pace, effects: map[int32][]event{}, seen: map[string]int{}, saved: map[int32]int64{}}
+func newReader(name string, link *demoLink, pace readerPace) *reader {
+	return &reader{name: name, link: link, pace: pace, effects: map[int32][]event{}, seen: map[string]int{}, committed: map[int32]int64{}}
 }
 
-// start begins a worker at the saved position.
+const (
+	// readerPollMax bounds one wait for records, so that a commit that failed while the broker was down is tried again in silence, too.
+	readerPollMax = 100 * time.Millisecond
+	// readerCommitMax bounds one attempt to commit; the next attempt covers it.
+	readerCommitMax = 3 * time.Second
+)
+
+// start begins a worker, which resumes at the group's committed offsets. It is a static member: a worker that crashed says no goodbye, and
+// its successor takes its place at once instead of waiting until the group misses it.
 func (r *reader) start(ctx context.Context) error {
-	positions, err := r.load()
-	if err != nil {
-		return err
-	}
-	offsets := make(map[int32]kgo.Offset, demoPartitions)
-	for p := range int32(demoPartitions) {
-		offsets[p] = kgo.NewOffset().At(positions[p])
-	}
 	client, err := kgo.NewClient(append(r.link.options(r.name),
-		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{demoTopic: offsets}),
-		kgo.ConsumeResetOffset(kgo.NoResetOffset()), kgo.FetchMaxWait(100*time.Millisecond),
+		kgo.ConsumerGroup(r.name), kgo.InstanceID(r.name+"-worker"), kgo.ConsumeTopics(demoTopic),
+		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()), // where the group has committed nothing
+		kgo.ConsumeResetOffset(kgo.NoResetOffset()),       // never jump over lost records
+		kgo.DisableAutoCommit(), kgo.BlockRebalanceOnPoll(), kgo.FetchMaxWait(readerPollMax),
 	)...)
 	if err != nil {
 		return err
@@ -77,38 +77,37 @@ func (r *reader) start(ctx context.Context) error {
 	r.dying.Store(false)
 	go func() {
 		defer close(done)
-		defer client.Close()
-		r.work(ctx, client, positions)
+		defer client.CloseAllowingRebalance()
+		r.work(ctx, client)
 	}()
 	return nil
 }
 
-// work reads, applies, and saves the position after each batch, in this order: a crash in between delivers again, it loses nothing.
-func (r *reader) work(ctx context.Context, client *kgo.Client, positions map[int32]int64) {
+// work reads, applies, and commits after each batch, in this order: a crash in between delivers again, it loses nothing.
+func (r *reader) work(ctx context.Context, client *kgo.Client) {
+	var applied []*kgo.Record // and not yet committed
 	for ctx.Err() == nil {
-		fetches := client.PollRecords(ctx, r.pace.batch)
+		records, err := r.poll(ctx, client)
 		if ctx.Err() != nil {
 			return
 		}
-		if err := fetches.Err(); err != nil {
+		if err != nil {
 			r.fail(fmt.Errorf("%s: %s", r.name, reason(err)))
 			return
 		}
-		records := fetches.Records()
 		for _, rec := range records {
 			r.apply(rec)
-			positions[rec.Partition] = rec.Offset + 1
 		}
 		if len(records) > 0 && r.dying.Load() {
 			r.mu.Lock()
 			r.unsaved = len(records)
 			r.mu.Unlock()
-			return // the crash: applied, not saved
+			return // the crash: applied, not committed
 		}
-		if err := r.save(positions); err != nil {
-			r.fail(err)
-			return
+		if applied = append(applied, records...); r.commit(ctx, client, applied) {
+			applied = applied[:0]
 		}
+		client.AllowRebalance()
 		if r.pace.rest > 0 {
 			select {
 			case <-time.After(r.pace.rest):
@@ -116,6 +115,66 @@ func (r *reader) work(ctx context.Context, client *kgo.Client, positions map[int
 			}
 		}
 	}
+}
+
+func (r *reader) poll(ctx context.Context, client *kgo.Client) ([]*kgo.Record, error) {
+	ctx, cancel := context.WithTimeout(ctx, readerPollMax)
+	defer cancel()
+	fetches := client.PollRecords(ctx, r.pace.batch)
+	if err := fetches.Err(); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		return nil, err
+	}
+	return fetches.Records(), nil
+}
+
+// commit tells the group's coordinator the next offset to read in each partition, and says whether that was acknowledged. A commit that
+// fails, as while the broker is down, is no error: what is not committed would only be delivered again.
+func (r *reader) commit(ctx context.Context, client *kgo.Client, applied []*kgo.Record) bool {
+	if len(applied) == 0 {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, readerCommitMax)
+	defer cancel()
+	if err := client.CommitRecords(ctx, applied...); err != nil {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for p, next := range nextOffsets(applied) {
+		r.committed[p] = max(r.committed[p], next)
+	}
+	return true
+}
+
+// nextOffsets is the next offset to read in each partition after the records.
+func nextOffsets(records []*kgo.Record) map[int32]int64 {
+	next := map[int32]int64{}
+	for _, rec := range records {
+		next[rec.Partition] = max(next[rec.Partition], rec.Offset+1)
+	}
+	return next
+}
+
+// lag asks the broker how many records the group has not committed, of those below the ends.
+func (r *reader) lag(ctx context.Context, ends map[int32]int64) (int64, error) {
+	client, err := kgo.NewClient(r.link.options("demo-admin")...)
+	if err != nil {
+		return 0, err
+	}
+	defer client.Close()
+	offsets, err := kadm.NewClient(client).FetchOffsets(ctx, r.name)
+	if err == nil {
+		err = offsets.Error()
+	}
+	if err != nil {
+		return 0, fmt.Errorf("committed offsets of %s: %s", r.name, reason(err))
+	}
+	var lag int64
+	for p, end := range ends {
+		o, _ := offsets.Lookup(demoTopic, p)
+		lag += end - min(max(o.At, 0), end)
+	}
+	return lag, nil
 }
 
 // apply has the effect of one record, once: a record-id that was seen before changes nothing.
@@ -143,7 +202,7 @@ func recordID(rec *kgo.Record) string {
 	return ""
 }
 
-// crash lets the worker apply one more batch and die before it saves; it returns how many records that were.
+// crash lets the worker apply one more batch and die before it commits; it returns how many records that were.
 func (r *reader) crash(ctx context.Context) (int, error) {
 	r.dying.Store(true)
 	select {
@@ -164,49 +223,7 @@ func (r *reader) stop() {
 	}
 }
 
-// savedPosition is the file: the next offset to read in each partition.
-type savedPosition struct {
-	Topic string          `json:"topic"`
-	Next  map[int32]int64 `json:"next"`
-}
-
-// save replaces the file in one step, so that a crash leaves the old position or the new one.
-func (r *reader) save(positions map[int32]int64) error {
-	text, err := json.Marshal(savedPosition{demoTopic, positions})
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(r.file+".new", text, 0o600); err != nil {
-		return err
-	}
-	if err := os.Rename(r.file+".new", r.file); err != nil {
-		return err
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for p, next := range positions {
-		r.saved[p] = next
-	}
-	return nil
-}
-
-// load reads the file; without one, everything is read from the start. A file that cannot be read is an error, never a guess.
-func (r *reader) load() (map[int32]int64, error) {
-	text, err := os.ReadFile(r.file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return map[int32]int64{}, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	var saved savedPosition
-	if err := json.Unmarshal(text, &saved); err != nil || saved.Topic != demoTopic || saved.Next == nil {
-		return nil, fmt.Errorf("%s: not a saved position", r.file)
-	}
-	return saved.Next, nil
-}
-
-// reach waits until the saved position is at the ends.
+// reach waits until the committed offsets are at the ends.
 func (r *reader) reach(ctx context.Context, ends map[int32]int64) error {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -227,7 +244,7 @@ func (r *reader) reached(ends map[int32]int64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for p, end := range ends {
-		if r.saved[p] < end {
+		if r.committed[p] < end {
 			return false
 		}
 	}
