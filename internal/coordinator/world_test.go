@@ -256,11 +256,12 @@ func (w *world) topic(name string, configs map[string]*string) kafka.TopicID {
 // await waits for a request and returns its reply. The bound only ends a hopeless test.
 func await[R any](w *world, wait *Wait) (*R, error) {
 	w.t.Helper()
-	over := time.After(time.Minute)
+	over := time.NewTimer(time.Minute)
+	defer over.Stop()
 	for !wait.Done() {
 		select {
 		case <-wait.Ready():
-		case <-over:
+		case <-over.C:
 			w.t.Fatalf("no answer\n%s", w.log)
 		}
 	}
