@@ -2,9 +2,6 @@ package storage
 
 import (
 	"errors"
-	"path/filepath"
-
-	"strandline.dev/internal/sys"
 )
 
 // finish takes the extent that run found: it cuts what is torn, brings the caches to the log's end, and leaves the log open. What
@@ -40,7 +37,6 @@ func (r *recovery) open(truncated int64) error {
 	if r.damaged != nil {
 		l.recovered.Damaged, l.mu.damaged = r.damaged, r.damaged
 		l.dir.log.Error("log is damaged and takes no records until it is rebuilt", "log", l.tp.String(), "error", r.damaged)
-		r.leaveMarker()
 		return nil
 	}
 	if err := r.activateLocked(); err != nil {
@@ -68,17 +64,6 @@ func (r *recovery) dropBelow() error {
 	l.detachLocked(r.below)
 	l.mu.Unlock()
 	return l.unlinkIO(r.below)
-}
-
-// leaveMarker keeps the judgement: the next start may know less than this one (a sync point further back, the same boot id).
-func (r *recovery) leaveMarker() {
-	name := filepath.Join(r.l.path, damagedFile)
-	if there, err := sys.Exists(r.l.dir.fs, name); err == nil && there {
-		return
-	}
-	if err := sys.WriteFileAtomic(r.l.dir.fs, name, encodeDamage(r.damaged)); err != nil {
-		r.l.dir.log.Error("the damage marker could not be written", "log", r.l.tp.String(), "error", err)
-	}
 }
 
 // policyOf is the policy that ends of a log were reported under. A log without an entry in a whole sync-point file never reported

@@ -1,14 +1,11 @@
 package storage
 
 import (
-	"errors"
 	"fmt"
-	"path/filepath"
 	"sort"
 	"sync"
 
 	"strandline.dev/internal/kafka"
-	"strandline.dev/internal/sys"
 )
 
 // Log is one replicated log on disk. See the package comment for who may call what from where.
@@ -63,6 +60,11 @@ type Log struct {
 
 		failed  error // wraps ErrSyncFailed; final (I11)
 		damaged *CorruptError
+		// judged is the sync-point entry of a log that was found damaged: it stays what it was until a reset. An end lowered to what can be
+		// served would make the next start take a log that lost more for a young one (I4).
+		judged *point
+		// unmarked: the damage marker is not known to be on disk, and is written again.
+		unmarked bool
 	}
 }
 
@@ -227,6 +229,9 @@ func (l *Log) point() point {
 }
 
 func (l *Log) pointLocked() point {
+	if l.mu.judged != nil {
+		return *l.mu.judged
+	}
 	// Segments wholly below the start may be there or not at the next start.
 	segments := l.mu.segments
 	for len(segments) > 1 && segments[1].base <= l.mu.start {
@@ -303,60 +308,6 @@ func (l *Log) tellStored() {
 	if failed != nil {
 		tell(stored, failed)
 	}
-}
-
-// damage takes the log out of service and leaves the marker that keeps it so across restarts (I11). The first one stays.
-func (l *Log) damage(c *CorruptError) {
-	l.mu.Lock()
-	first := l.mu.damaged == nil
-	if first {
-		l.mu.damaged = c
-	}
-	l.mu.Unlock()
-	if !first {
-		return
-	}
-	l.dir.log.Error("log is damaged and takes no more records", "log", l.tp.String(), "file", c.File, "pos", c.Pos, "why", c.Why)
-	if err := sys.WriteFileAtomic(l.dir.fs, filepath.Join(l.path, damagedFile), encodeDamage(c)); err != nil {
-		l.dir.log.Error("the damage marker could not be written", "log", l.tp.String(), "error", err)
-	}
-	if err := l.dir.save(); err != nil {
-		l.dir.log.Error("the damage could not be noted in the sync-point file", "log", l.tp.String(), "error", err)
-	}
-}
-
-const (
-	damagedMagic   = "SLDM"
-	damagedVersion = 1
-)
-
-// encodeDamage is the content of the damage marker. Its presence counts, whatever its content.
-func encodeDamage(c *CorruptError) []byte {
-	return appendFrame(nil, damagedMagic, damagedVersion, func(b []byte) []byte {
-		b = appendText(b, clipped(filepath.Base(c.File), reasonMax))
-		b = appendI64(b, c.Pos)
-		return appendText(b, clipped(c.Why, reasonMax))
-	})
-}
-
-// readDamage returns what the marker says, or nil when there is none.
-func readDamage(fsys sys.FS, dir string) (*CorruptError, error) {
-	name := filepath.Join(dir, damagedFile)
-	b, err := sys.ReadFile(fsys, name, stateFileMax)
-	if isMissing(err) {
-		return nil, nil
-	}
-	if err != nil && !errors.Is(err, sys.ErrTooLarge) {
-		return nil, err
-	}
-	c := &CorruptError{File: dir, Why: "a damage marker was found that cannot be read"}
-	if f, err := openFile(b, damagedMagic, damagedVersion); err == nil {
-		file, pos, why := f.text(reasonMax), f.i64(), f.text(reasonMax)
-		if f.done() {
-			c = &CorruptError{File: filepath.Join(dir, file), Pos: pos, Why: why}
-		}
-	}
-	return c, nil
 }
 
 // fail records a failed sync: final for the log (I11).

@@ -24,6 +24,15 @@ type listing struct {
 // open brings the log back. p is its entry in the sync-point file, if known. Only the file system's errors are returned: damage
 // is a state of the log.
 func (l *Log) open(p point, known bool) error {
+	if err := l.find(p, known); err != nil {
+		return err
+	}
+	l.keepJudgement()
+	return nil
+}
+
+// find is open without keeping what it found.
+func (l *Log) find(p point, known bool) error {
 	if err := l.dir.fs.MkdirAll(l.path, 0o700); err != nil {
 		return err
 	}
@@ -66,7 +75,7 @@ func (l *Log) open(p point, known bool) error {
 		if err := sys.WriteFileAtomic(l.dir.fs, filepath.Join(l.path, resettingFile), encodeResetting(p.start)); err != nil {
 			return err
 		}
-		return l.open(p, known)
+		return l.find(p, known)
 	}
 	return r.finish()
 }
@@ -149,14 +158,19 @@ func (d *Dir) setPoint(tp kafka.TopicPartition, p point) {
 	d.mu.points[tp] = p
 }
 
-// openEmpty opens a directory without segments: a new log, one whose first file a crash took along, or one whose files are gone.
+// openEmpty opens a directory without segments: a new log, one whose first file a crash took along, or one whose files are gone. What was
+// promised, or damaged, does not come back empty (I4).
 func (l *Log) openEmpty(p point, known bool, marker *CorruptError) error {
 	start, hw := l.mu.opts.Start, l.mu.opts.Start
 	policy := l.dir.policyOf(p, known)
 	if known {
 		start, hw = max(p.start, p.end), max(p.start, min(p.hw, p.end))
-		if p.end > p.start && marker == nil {
+		switch {
+		case marker != nil:
+		case p.end > p.start:
 			marker = &CorruptError{File: l.path, Why: "all segments are missing"}
+		case p.damaged:
+			marker = &CorruptError{File: l.path, Why: damagedBefore}
 		}
 	}
 	if marker != nil && known {
@@ -183,6 +197,7 @@ func (l *Log) openEmpty(p point, known bool, marker *CorruptError) error {
 	l.recovered = Recovery{SyncPointPolicy: policy, HighWatermark: l.mu.hw, Unclean: marker != nil || l.dir.mayHaveLost(policy)}
 	if marker != nil {
 		l.recovered.Damaged = marker
+		l.dir.log.Error("log is damaged and takes no records until it is rebuilt", "log", l.tp.String(), "error", marker)
 	}
 	return nil
 }
@@ -203,6 +218,7 @@ func (l *Log) Close() error {
 	l.mu.caches.checkpoint = true
 	l.mu.Unlock()
 	l.writeCachesIO()
+	l.remarkIO()
 	l.mu.Lock()
 	flushed := syncErr == nil && l.refusalLocked() == nil && l.mu.durable.end == l.mu.end && len(l.mu.unsealed) == 0
 	p := l.pointLocked()

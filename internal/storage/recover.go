@@ -34,6 +34,9 @@ type recovery struct {
 	scanned    int // index of the first segment that was scanned, or len(segments)
 }
 
+// damagedBefore is the reason when only the sync-point file knows of damage.
+const damagedBefore = "the sync-point file says that the log was damaged"
+
 func newRecovery(l *Log, ls *listing, p point, known bool) *recovery {
 	return &recovery{l: l, ls: ls, p: p, known: known}
 }
@@ -54,7 +57,7 @@ func (r *recovery) run(marker *CorruptError) error {
 	if marker != nil {
 		r.damaged = marker
 	} else if r.damaged == nil && r.known && r.p.damaged {
-		r.damaged = &CorruptError{File: r.l.path, Why: "the sync-point file says that the log was damaged"}
+		r.damaged = &CorruptError{File: r.l.path, Why: damagedBefore}
 	}
 	return nil
 }

@@ -154,6 +154,7 @@ func (d *Dir) SavePoints(hw func(kafka.TopicPartition) kafka.Offset) error {
 		if hw != nil {
 			l.raiseHighWatermark(hw(l.tp))
 		}
+		l.remark()
 		l.housekeep()
 	}
 	return d.save()
