@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"strandline.dev/internal/sys"
 )
@@ -33,6 +34,12 @@ func openSnapshots(fsys sys.FS, dir string, log *slog.Logger) (s *snapshots, new
 	for _, f := range files {
 		if id, ok := parseSnapshotName(f.Name); ok && !f.IsDir {
 			ids = append(ids, id)
+		}
+		if strings.HasSuffix(f.Name, snapshotSuffix+".tmp") && !f.IsDir {
+			// An interrupted write: nobody will finish it, and each has another name (I14).
+			if err := fsys.Remove(filepath.Join(dir, f.Name)); err != nil {
+				log.Warn("a temporary snapshot could not be removed", "file", f.Name, "error", err)
+			}
 		}
 	}
 	slices.SortFunc(ids, snapshotID.compare)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -25,10 +26,30 @@ func syncDir(name string) error {
 	return withDir(name, func(d *os.File) error { return onDescriptor("fsync", d, unix.Fsync) })
 }
 
-// syncAll makes the whole file system durable. Since Linux 5.8 syncfs reports the write errors that happened since the
-// descriptor was opened, so this one tells of errors during the call; earlier ones are told by each file's own sync.
+// wholes are the descriptors that syncfs is called on, one for each directory it was ever called for: one a process.
+var wholes struct {
+	sync.Mutex
+	dirs map[string]*os.File
+}
+
+// syncAll makes the whole file system durable. Since Linux 5.8 syncfs reports each write error once to every descriptor that was open
+// when it happened, so the descriptor is kept: one opened for each call would miss an error that somebody else's sync has been told.
 func syncAll(name string) error {
-	return withDir(name, func(d *os.File) error { return onDescriptor("syncfs", d, unix.Syncfs) })
+	wholes.Lock()
+	d := wholes.dirs[name]
+	if d == nil {
+		var err error
+		if d, err = os.OpenFile(name, os.O_RDONLY|unix.O_DIRECTORY, 0); err != nil {
+			wholes.Unlock()
+			return err
+		}
+		if wholes.dirs == nil {
+			wholes.dirs = map[string]*os.File{}
+		}
+		wholes.dirs[name] = d
+	}
+	wholes.Unlock()
+	return onDescriptor("syncfs", d, unix.Syncfs)
 }
 
 // lockFile takes a lock that the kernel drops when the last descriptor of this opening is closed, kill -9 included.
