@@ -27,6 +27,8 @@ var neverReachesClients = map[string]bool{
 	"storage.ErrInvalidAppend": true, // a broken invariant of the caller
 	"storage.ErrWrongIdentity": true, // start
 	"storage.ErrIdentityLost":  true, // start
+	"storage.ErrForeign":       true, // start
+	"storage.ErrGone":          true, // ends the node; requests in progress get replica.ErrStorage
 	"storage.ErrExists":        true, // start, quarantine
 	"storage.ErrNotFound":      true, // offline tools, quarantine
 	"controller.ErrRefused":    true, // a defect

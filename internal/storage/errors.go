@@ -33,6 +33,8 @@ var (
 	ErrExists = errors.New("log exists already")
 	// ErrNotFound means there is no such log directory.
 	ErrNotFound = errors.New("no such log")
+	// ErrGone: the data directory is no longer where it was opened; nothing more is acknowledged and the node has to stop.
+	ErrGone = errors.New("the data directory is gone")
 )
 
 // CorruptError reports bytes that are not what was written. It takes one log out of service, never the process.

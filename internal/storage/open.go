@@ -33,6 +33,9 @@ func (l *Log) open(p point, known bool) error {
 
 // find is open without keeping what it found.
 func (l *Log) find(p point, known bool) error {
+	if err := l.dir.gone(); err != nil {
+		return err // or MkdirAll would make the whole directory anew
+	}
 	if err := l.dir.fs.MkdirAll(l.path, 0o700); err != nil {
 		return err
 	}

@@ -177,8 +177,9 @@ func (s *Syncer) flush(logs []*Log) {
 	if newDir != nil {
 		parentErr = s.dir.syncParent(newDir.log.tp) // all partition directories have one parent
 	}
+	gone := s.dir.gone()
 	for _, j := range jobs {
-		err := errors.Join(errs[:len(j.files)]...)
+		err := errors.Join(gone, errors.Join(errs[:len(j.files)]...))
 		errs = errs[len(j.files):]
 		if j.newDir {
 			err = errors.Join(err, parentErr)
