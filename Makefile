@@ -23,7 +23,7 @@ lint:
 fuzz:
 	.ci/fuzz $(FUZZTIME)
 
-# Foreign clients against the built binary: franz-go, librdkafka (confluent-kafka-go) and kcat.
+# Thirteen foreign clients in six languages and Kafka's own tools against the built binary; .ci/interop says more.
 interop: build
 	.ci/interop
 

@@ -12,7 +12,7 @@ var rewrite = flag.Bool("rewrite", false, "write README's table of clients from 
 // programs are all clients, in the order of README's table.
 func programs(t *testing.T) []program {
 	golang := func(name, module, bin string) program {
-		return program{name: name, language: "Go", pin: pin{"go", module, ""}, args: []string{cached(t, "bin", bin)}}
+		return program{name: name, language: "Go", pin: pin{"go", module, ""}, args: []string{cached(t, "bin", bin)}, sendsAll: true}
 	}
 	python := func(name, script string) program {
 		return program{

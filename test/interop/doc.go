@@ -1,7 +1,17 @@
-// Package interop runs foreign Kafka clients against the built binary named by STRANDLINE_BIN.
+// Package interop runs foreign Kafka clients, and Kafka's own command-line tools, against the built binary.
 //
-// Knows: franz-go, librdkafka (through confluent-kafka-go, which brings a static copy, and through Debian's kcat) and kfake,
-// the fake broker used as a second opinion. Does not know: anything inside the broker.
+// Knows: which programs there are (clients), how to start one, what it must report (package steps), how to read back with
+// another client what a program produced; kfake, the fake broker used as a second opinion. Does not know: anything inside
+// the broker, or any foreign library except franz-go and confluent-kafka-go.
+//
+// TestInterop has one subtest per client. Each gets a broker of its own, runs the program under clients/, kills the broker
+// with -9 when the program asks, and needs every step reported. README's table is what that run found; -rewrite writes it.
+// STRANDLINE_BIN names the binary and STRANDLINE_INTEROP_CACHE the installed clients; `.ci/interop` sets both, installs from
+// versions.txt and keeps each client's log under .cache/interop/logs.
 //
 // It is its own module, so that cgo and foreign clients stay out of the broker's dependencies.
+//
+// Files: clients_test.go the list, program_test.go one run, stored_test.go the codecs on disk, tools_test.go Kafka's tools,
+// readme_test.go the table, pins_test.go versions.txt; broker_test.go, samples_test.go, franz_test.go, confluent_test.go,
+// kcat_test.go and kfake_test.go the smoke tests.
 package interop

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,47 +19,87 @@ const taskTimeMax = 60 * time.Second
 type task struct {
 	// tool is the script's name without kafka- and .sh; class is what it runs.
 	tool, class, name string
-	// args, after --bootstrap-server.
+	// args, after --bootstrap-server unless {addr} is among them; {dir} is a directory with files.
 	args []string
 	// want must be in the output, every one.
 	want []string
 }
 
-const toolsPackage = "org.apache.kafka.tools."
+const (
+	toolsPackage      = "org.apache.kafka.tools."
+	topicsClass       = toolsPackage + "TopicCommand"
+	configsClass      = toolsPackage + "ConfigCommand"
+	groupsClass       = toolsPackage + "consumer.group.ConsumerGroupCommand"
+	offsetsClass      = toolsPackage + "GetOffsetShell"
+	transactionsClass = toolsPackage + "TransactionsCommand"
+)
 
-// tasks are run in order on one broker; {dir} in an argument is a directory for files.
+// tasks are run in order on one broker.
 func tasks() []task {
-	topics, configs, groups := toolsPackage+"TopicCommand", toolsPackage+"ConfigCommand", toolsPackage+"consumer.group.ConsumerGroupCommand"
-	offsets := toolsPackage + "GetOffsetShell"
+	var out []task
+	out = append(out, topicTasks()...)
+	out = append(out, recordTasks()...)
+	out = append(out, groupTasks()...)
+	return append(out, clusterTasks()...)
+}
+
+func topicTasks() []task {
 	return []task{
-		{"topics", topics, "create", words("--create --topic tools --partitions 2 --replication-factor 1 --config retention.ms=3600000"), words("Created")},
-		{"topics", topics, "list", words("--list"), words("tools")},
-		{"topics", topics, "describe", words("--describe --topic tools"), []string{"PartitionCount: 2", "retention.ms=3600000", "Leader: 1"}},
-		{"topics", topics, "alter partitions", words("--alter --topic tools --partitions 3"), nil},
-		{"topics", topics, "describe under-replicated", words("--describe --under-replicated-partitions"), nil},
-		{"configs", configs, "alter topic", words("--alter --entity-type topics --entity-name tools --add-config retention.ms=7200000,max.message.bytes=2000000"), words("Completed")},
-		{"configs", configs, "describe topic", words("--describe --entity-type topics --entity-name tools"), words("retention.ms=7200000 max.message.bytes=2000000")},
-		{"configs", configs, "delete topic config", words("--alter --entity-type topics --entity-name tools --delete-config max.message.bytes"), words("Completed")},
-		{"configs", configs, "describe topic, all", words("--describe --all --entity-type topics --entity-name tools"), words("cleanup.policy=delete retention.ms=7200000")},
-		{"configs", configs, "describe broker, all", words("--describe --all --entity-type brokers --entity-name 1"), words("message.max.bytes=")},
-		{"producer-perf-test", toolsPackage + "ProducerPerformance", "10,000 records", words("--topic tools --num-records 10000 --record-size 100 --throughput -1"), words("10000 records")},
-		{"verifiable-producer", toolsPackage + "VerifiableProducer", "500 messages, acks=all", words("--topic tools --max-messages 500 --acks -1"), []string{`"sent":500`, `"acked":500`}},
-		{"get-offsets", offsets, "latest", words("--topic tools --time latest"), words("tools:0: tools:1: tools:2:")},
-		{"get-offsets", offsets, "earliest", words("--topic tools --time earliest"), words("tools:0:0 tools:1:0 tools:2:0")},
-		{"get-offsets", offsets, "by time", words("--topic tools --time 1000"), words("tools:0:0")},
-		{"get-offsets", offsets, "max timestamp", words("--topic tools --time max-timestamp"), words("tools:0:")},
+		{"topics", topicsClass, "create", words("--create --topic tools --partitions 2 --replication-factor 1 --config retention.ms=3600000"), words("Created")},
+		{"topics", topicsClass, "list", words("--list"), words("tools")},
+		{"topics", topicsClass, "alter partitions", words("--alter --topic tools --partitions 3"), nil},
+		{"topics", topicsClass, "describe", words("--describe --topic tools"), []string{"PartitionCount: 3", "retention.ms=3600000", "Leader: 1"}},
+		{"topics", topicsClass, "describe under-replicated", words("--describe --under-replicated-partitions"), nil},
+		{"topics", topicsClass, "create with defaults", words("--create --topic gone"), words("Created")},
+		{"topics", topicsClass, "delete", words("--delete --topic gone"), nil},
+		{"configs", configsClass, "alter topic", words("--alter --entity-type topics --entity-name tools --add-config retention.ms=7200000,max.message.bytes=2000000"), words("Completed")},
+		{"configs", configsClass, "describe topic", words("--describe --entity-type topics --entity-name tools"), words("retention.ms=7200000 max.message.bytes=2000000")},
+		{"configs", configsClass, "delete topic config", words("--alter --entity-type topics --entity-name tools --delete-config max.message.bytes"), words("Completed")},
+		{"configs", configsClass, "describe topic with defaults", words("--describe --all --entity-type topics --entity-name tools"), words("cleanup.policy=delete DYNAMIC_TOPIC_CONFIG:retention.ms=7200000")},
+		{"configs", configsClass, "describe broker with defaults", words("--describe --all --entity-type brokers --entity-name 1"), words("message.max.bytes=")},
+	}
+}
+
+func recordTasks() []task {
+	return []task{
+		{"producer-perf-test", toolsPackage + "ProducerPerformance", "10,000 records", words("--topic tools --num-records 10000 --record-size 100 --throughput -1"), []string{"10000 records sent"}},
+		{"verifiable-producer", toolsPackage + "VerifiableProducer", "500 messages with acks=all", words("--topic tools --max-messages 500 --acks -1"), []string{`"sent":500`, `"acked":500`}},
+		{"get-offsets", offsetsClass, "latest", words("--topic tools --time latest"), words("tools:0: tools:1: tools:2:")},
+		{"get-offsets", offsetsClass, "earliest", words("--topic tools --time earliest"), words("tools:0:0 tools:1:0 tools:2:0")},
+		{"get-offsets", offsetsClass, "by time", words("--topic tools --time 1000"), words("tools:0:0")},
+		{"get-offsets", offsetsClass, "max timestamp", words("--topic tools --time max-timestamp"), words("tools:0:")},
 		{"verifiable-consumer", toolsPackage + "VerifiableConsumer", "10,500 messages in a group", words("--topic tools --group-id tools-group --max-messages 10500 --reset-policy earliest"), words("offsets_committed shutdown_complete")},
-		{"consumer-groups", groups, "list", words("--list"), words("tools-group")},
-		{"consumer-groups", groups, "describe", words("--describe --group tools-group"), words("CURRENT-OFFSET LAG tools-group")},
-		{"consumer-groups", groups, "describe state", words("--describe --state --group tools-group"), words("Empty")},
-		{"consumer-groups", groups, "describe members", words("--describe --members --group tools-group"), nil},
-		{"consumer-groups", groups, "reset offsets", words("--reset-offsets --to-earliest --execute --topic tools --group tools-group"), words("NEW-OFFSET tools-group")},
-		{"consumer-groups", groups, "delete offsets", words("--delete-offsets --topic tools:0 --group tools-group"), words("Successful")},
-		{"consumer-groups", groups, "delete", words("--delete --group tools-group"), words("successful")},
-		{"log-dirs", toolsPackage + "LogDirsCommand", "describe", words("--describe --topic-list tools"), []string{`"partition":"tools-0"`, `"size":`}},
-		{"delete-records", toolsPackage + "DeleteRecordsCommand", "one partition", words("--offset-json-file {dir}/delete.json"), words("low_watermark: 5")},
-		{"get-offsets", offsets, "earliest after delete-records", words("--topic tools --time earliest"), words("tools:0:5")},
-		{"topics", topics, "delete", words("--delete --topic tools"), nil},
+		{"console-consumer", toolsPackage + "consumer.ConsoleConsumer", "from the beginning", words("--topic tools --from-beginning --max-messages 10500 --timeout-ms 30000"), []string{"Processed a total of 10500 messages"}},
+		{"delete-records", toolsPackage + "DeleteRecordsCommand", "one partition", words("--offset-json-file {dir}/delete.json"), []string{"low_watermark: 5"}},
+		{"get-offsets", offsetsClass, "earliest after delete-records", words("--topic tools --time earliest"), words("tools:0:5 tools:1:0")},
+		{"log-dirs", toolsPackage + "LogDirsCommand", "describe", words("--describe --topic-list tools"), []string{`"partition":"tools-0"`, `"size":`, `"error":null`}},
+	}
+}
+
+func groupTasks() []task {
+	return []task{
+		{"consumer-groups", groupsClass, "list", words("--list"), words("tools-group")},
+		{"consumer-groups", groupsClass, "describe", words("--describe --group tools-group"), words("CURRENT-OFFSET LAG tools-group")},
+		{"consumer-groups", groupsClass, "describe state", words("--describe --state --group tools-group"), words("Empty")},
+		{"consumer-groups", groupsClass, "describe members", words("--describe --members --group tools-group"), []string{"no active members"}},
+		{"consumer-groups", groupsClass, "reset offsets", words("--reset-offsets --to-earliest --execute --topic tools --group tools-group"), words("NEW-OFFSET tools-group")},
+		{"consumer-groups", groupsClass, "delete offsets", words("--delete-offsets --topic tools:0 --group tools-group"), words("Successful")},
+		{"consumer-groups", groupsClass, "delete", words("--delete --group tools-group"), words("successful")},
+		{"groups", toolsPackage + "GroupsCommand", "list", words("--list"), nil},
+	}
+}
+
+func clusterTasks() []task {
+	return []task{
+		{"broker-api-versions", toolsPackage + "BrokerApiVersionsCommand", "list", nil, []string{"Produce(0): 0 to", "isFenced: false"}},
+		{"cluster", toolsPackage + "ClusterTool", "cluster id", words("cluster-id --bootstrap-server {addr}"), []string{"Cluster ID:"}},
+		{"cluster", toolsPackage + "ClusterTool", "list endpoints", words("list-endpoints --bootstrap-server {addr}"), words("broker")},
+		{"features", toolsPackage + "FeatureCommand", "describe", words("describe"), nil},
+		{"leader-election", toolsPackage + "LeaderElectionCommand", "preferred, all partitions", words("--election-type preferred --all-topic-partitions"), nil},
+		{"metadata-quorum", toolsPackage + "MetadataQuorumCommand", "status", words("describe --status"), []string{"LeaderId:", "1"}},
+		{"metadata-quorum", toolsPackage + "MetadataQuorumCommand", "replication", words("describe --replication"), words("Leader")},
+		{"reassign-partitions", toolsPackage + "reassign.ReassignPartitionsCommand", "list", words("--list"), []string{"No partition reassignments found"}},
+		{"transactions", transactionsClass, "describe producers", words("describe-producers --topic tools --partition 1"), words("ProducerId")},
 	}
 }
 
@@ -104,9 +145,12 @@ func (k task) call(t *testing.T, addr, jars, dir string) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), taskTimeMax)
 	defer cancel()
-	args := []string{"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", jars, k.class, "--bootstrap-server", addr}
+	args := []string{"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", jars, k.class}
+	if !slices.Contains(k.args, "{addr}") {
+		args = append(args, "--bootstrap-server", addr)
+	}
 	for _, a := range k.args {
-		args = append(args, strings.ReplaceAll(a, "{dir}", dir))
+		args = append(args, strings.NewReplacer("{dir}", dir, "{addr}", addr).Replace(a))
 	}
 	out, err := exec.CommandContext(ctx, "java", args...).CombinedOutput()
 	if err == nil && strings.Contains(string(out), "Exception") {
