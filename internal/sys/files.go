@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 )
 
-// temporarySuffix marks a file that WriteFileAtomic had not finished; a reader never looks at it and the next write of the
-// same name replaces it.
+// temporarySuffix marks a file that WriteFileAtomic had not finished when the process ended; a reader never looks at it and
+// the next write of the same name replaces it.
 const temporarySuffix = ".tmp"
 
 // privateFile is the mode of files with state in them: only the user that runs the broker reads its data.
@@ -18,13 +18,17 @@ const privateFile os.FileMode = 0o600
 
 // WriteFileAtomic replaces a small file so that a crash at any moment leaves the old content or the new one, whole: write
 // a temporary file, sync it, rename it over name, sync the directory. When it returns nil the new content is durable; when
-// it returns an error either content may be found.
+// it returns an error either content may be found, and the temporary file is gone if it could be removed: on a full disk it
+// would hold the room that is missing.
 func WriteFileAtomic(fsys FS, name string, data []byte) error {
 	temporary := name + temporarySuffix
-	if err := writeSynced(fsys, temporary, data); err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
+	err := writeSynced(fsys, temporary, data)
+	if err == nil {
+		err = fsys.Rename(temporary, name)
 	}
-	if err := fsys.Rename(temporary, name); err != nil {
+	if err != nil {
+		// An error here adds nothing: the next write of this name replaces the file.
+		_ = fsys.Remove(temporary)
 		return fmt.Errorf("write %s: %w", name, err)
 	}
 	if err := fsys.SyncDir(filepath.Dir(name)); err != nil {

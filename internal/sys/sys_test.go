@@ -49,6 +49,20 @@ func TestWriteFileAtomicReplacesTheWholeFile(t *testing.T) {
 	}
 }
 
+func TestI14_WriteFileAtomicLeavesNoTemporaryFileWhenItFails(t *testing.T) {
+	fsys, name := sys.Real().FS, filepath.Join(t.TempDir(), "state")
+	if err := os.Mkdir(name, 0o700); err != nil { // nothing can be renamed over a directory
+		t.Fatal(err)
+	}
+	if err := sys.WriteFileAtomic(fsys, name, []byte("content")); err == nil {
+		t.Fatal("a directory was replaced by a file")
+	}
+	infos, err := fsys.ReadDir(filepath.Dir(name))
+	if err != nil || len(infos) != 1 {
+		t.Fatalf("directory holds %v, %v; want only the directory", infos, err)
+	}
+}
+
 func TestI14_ReadFileRefusesMoreThanItsLimit(t *testing.T) {
 	fsys, name := sys.Real().FS, filepath.Join(t.TempDir(), "big")
 	write(t, fsys, name, make([]byte, 11))

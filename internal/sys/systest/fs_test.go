@@ -446,6 +446,32 @@ func TestHookCanFailShortenAndCloneWithoutLocks(t *testing.T) {
 	}
 }
 
+func TestI14_WriteFileAtomicGivesBackTheRoomWhenItFails(t *testing.T) {
+	for _, kind := range []OpKind{OpCreate, OpWrite, OpSync, OpRename} {
+		fsys := NewFS(1)
+		if err := sys.WriteFileAtomic(fsys, "/s", []byte("old")); err != nil {
+			t.Fatal(err)
+		}
+		fsys.SetFree(10)
+		fsys.Hook(func(op Op) error {
+			if op.Kind == kind {
+				return ErrNoSpace
+			}
+			return nil
+		})
+		if err := sys.WriteFileAtomic(fsys, "/s", []byte("new")); !sys.IsNoSpace(err) {
+			t.Fatalf("%s: error %v", kind, err)
+		}
+		space, err := fsys.Space("/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if files := fsys.Files(); len(files) != 1 || string(files["/s"]) != "old" || space.Usable != 10 {
+			t.Errorf("%s: %d files, %q, %d bytes free, want the old one and 10", kind, len(files), files["/s"], space.Usable)
+		}
+	}
+}
+
 func TestCrashAtEveryOperationStopsThere(t *testing.T) {
 	work := func(fsys *FS) (done []string, err error) {
 		for i := range 3 {
