@@ -2,7 +2,6 @@ package quorum
 
 import (
 	"errors"
-	"fmt"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -308,7 +307,7 @@ func TestC025_AcknowledgedEntriesSurviveAHundredKills(t *testing.T) {
 		for round := range 100 {
 			n := m.start(t, fs, testOptions{every: 16})
 			if _, ok := n.lead(); !ok {
-				t.Fatal(fmt.Sprintf("round %d: no leader", round))
+				t.Fatalf("round %d: no leader", round)
 			}
 			m.check(t, n.q)
 			for range round % 5 {

@@ -7,7 +7,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -62,27 +61,43 @@ func TestErrors_EverySentinelIsMapped(t *testing.T) {
 // sentinels lists the exported Err variables of a package.
 func sentinels(t *testing.T, dir string) []string {
 	t.Helper()
-	pkgs, err := parser.ParseDir(token.NewFileSet(), dir, func(f fs.FileInfo) bool { return !strings.HasSuffix(f.Name(), "_test.go") }, 0)
-	must(t, err)
 	var out []string
-	for _, p := range pkgs {
-		for _, f := range p.Files {
-			for _, d := range f.Decls {
-				g, ok := d.(*ast.GenDecl)
-				if !ok || g.Tok != token.VAR {
-					continue
-				}
-				for _, s := range g.Specs {
-					for _, n := range s.(*ast.ValueSpec).Names {
-						if strings.HasPrefix(n.Name, "Err") {
-							out = append(out, n.Name)
-						}
+	for _, f := range parsePackage(t, dir) {
+		for _, d := range f.Decls {
+			g, ok := d.(*ast.GenDecl)
+			if !ok || g.Tok != token.VAR {
+				continue
+			}
+			for _, s := range g.Specs {
+				for _, n := range s.(*ast.ValueSpec).Names {
+					if strings.HasPrefix(n.Name, "Err") {
+						out = append(out, n.Name)
 					}
 				}
 			}
 		}
 	}
 	return out
+}
+
+// parsePackage parses the files of a directory but for its tests, by file name.
+func parsePackage(t *testing.T, dir string) map[string]*ast.File {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	must(t, err)
+	files := make(map[string]*ast.File)
+	for _, path := range paths {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		must(t, err)
+		files[filepath.Base(path)] = f
+	}
+	if len(files) == 0 {
+		t.Fatalf("%s holds no package", dir)
+	}
+	return files
 }
 
 func TestErrors_Codes(t *testing.T) {

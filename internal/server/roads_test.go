@@ -2,11 +2,7 @@ package server
 
 import (
 	"go/ast"
-	"go/parser"
-	"go/token"
-	"io/fs"
 	"path/filepath"
-	"strings"
 	"testing"
 )
 
@@ -89,15 +85,11 @@ func TestRoads_ProduceAndFetch(t *testing.T) {
 
 func declarations(t *testing.T, pkg string, into map[string]*ast.FuncDecl) {
 	t.Helper()
-	notTest := func(f fs.FileInfo) bool { return !strings.HasSuffix(f.Name(), "_test.go") }
-	pkgs, err := parser.ParseDir(token.NewFileSet(), filepath.Join("..", pkg), notTest, 0)
-	must(t, err)
-	for _, p := range pkgs {
-		for path, file := range p.Files {
-			for _, d := range file.Decls {
-				if f, ok := d.(*ast.FuncDecl); ok {
-					into[pkg+"/"+filepath.Base(path)+" "+receiver(f)+f.Name.Name] = f
-				}
+	t.Helper()
+	for name, file := range parsePackage(t, filepath.Join("..", pkg)) {
+		for _, d := range file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok {
+				into[pkg+"/"+name+" "+receiver(f)+f.Name.Name] = f
 			}
 		}
 	}
