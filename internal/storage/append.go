@@ -107,11 +107,8 @@ func (l *Log) writeLocked(b []byte, atMs int64) (pos int64, err error) {
 		return 0, diskError(err)
 	}
 	defer l.unpinLocked(s)
-	if l.mu.needTrim {
-		if err := f.Truncate(s.size); err != nil {
-			return 0, diskError(err)
-		}
-		l.mu.needTrim = false
+	if err := l.trimLocked(); err != nil {
+		return 0, err
 	}
 	n, err := f.WriteAt(b, s.size)
 	if err == nil && n < len(b) {
@@ -124,6 +121,26 @@ func (l *Log) writeLocked(b []byte, atMs int64) (pos int64, err error) {
 		return 0, diskError(err)
 	}
 	return s.size, nil
+}
+
+// trimLocked removes what an append that could not be undone left behind the end of the active segment. Bytes that stayed there
+// would be damage as soon as the segment is rolled.
+func (l *Log) trimLocked() error {
+	if !l.mu.needTrim {
+		return nil
+	}
+	s := l.activeLocked()
+	f, err := l.pinLocked(s)
+	if err != nil {
+		return diskError(err)
+	}
+	defer l.unpinLocked(s)
+	l.dirtyLocked(s) // a sync may have put those bytes on disk
+	if err := f.Truncate(s.size); err != nil {
+		return diskError(err)
+	}
+	l.mu.needTrim = false
+	return nil
 }
 
 // diskError names a full disk; other errors pass.
@@ -158,7 +175,7 @@ func (l *Log) hintLocked(h readHint) { l.mu.hints[0] = h }
 // appendedLocked has the new end made durable, and told where it counts as stored already.
 func (l *Log) appendedLocked() {
 	if l.mu.opts.Policy == Replicated && l.mu.marked && !l.mu.recovering {
-		l.noteReplicatedLocked() // synced by housekeeping
+		l.noticeLocked() // synced by housekeeping
 		return
 	}
 	l.wantFlushLocked()
@@ -185,5 +202,7 @@ func (l *Log) flushableLocked() bool {
 	return l.refusalLocked() == nil && (len(l.mu.dirty) > 0 || len(l.mu.unsealed) > 0 || l.mu.newNames || l.mu.newDir || l.mu.recovering)
 }
 
-// isNoSpace says that an operation failed for want of space and may be repeated.
-func isNoSpace(err error) bool { return errors.Is(err, ErrNoSpace) || sys.IsNoSpace(err) }
+// isNoSpace says that an operation failed for want of space and may be repeated. A sync that failed never may (I11).
+func isNoSpace(err error) bool {
+	return (errors.Is(err, ErrNoSpace) || sys.IsNoSpace(err)) && !errors.Is(err, ErrSyncFailed)
+}

@@ -70,15 +70,20 @@ func (j *flushJob) releaseLocked() {
 	}
 }
 
-// end finishes the job: err is what syncing the files said. Order matters: the bytes of a rolled segment, then its .meta and the
-// names, and only then does anything behind it count as stored.
+// end finishes the job: err is what syncing the files said. Order matters: the bytes, then the names of their files, then the
+// .meta of a rolled segment, and only then does anything behind it count as stored. A failed sync of bytes or names is final
+// (I11), also one that says that the disk is full: file systems that give out blocks late do, and drop the pages. Only a .meta,
+// which is written whole again, may wait for room.
 func (j *flushJob) end(err error) {
-	sealed := 0
-	if err == nil {
-		sealed, err = j.finish()
-	}
 	l := j.log
-	short := err != nil && sealed < len(j.seals) && isNoSpace(err)
+	if err == nil && j.newNames {
+		err = l.dir.fs.SyncDir(l.path)
+	}
+	sealed, short := 0, false
+	if err == nil {
+		sealed, err = j.seal()
+		short = isNoSpace(err)
+	}
 	l.mu.Lock()
 	j.releaseLocked()
 	for _, s := range j.seals[:sealed] {
@@ -89,8 +94,7 @@ func (j *flushJob) end(err error) {
 	case err == nil:
 		l.mu.durable, l.mu.recovering = j.target, false
 	case short:
-		// No room for a .meta: what lies before it is on disk, the rest waits for space. This is no failed sync.
-		l.mu.newNames = l.mu.newNames || j.newNames
+		// What lies before that .meta is on disk, and so are the names.
 		if s, m := j.seals[sealed], j.metas[sealed]; s.end > l.mu.durable.end {
 			l.mu.durable = durableEnd{end: m.end, segment: m.base, pos: m.size, times: m.times}
 		}
@@ -102,16 +106,13 @@ func (j *flushJob) end(err error) {
 	l.unlockIO()
 }
 
-// finish writes the .meta files and syncs names; it returns how many segments were sealed.
-func (j *flushJob) finish() (int, error) {
+// seal writes the .meta files and returns how many segments were sealed.
+func (j *flushJob) seal() (int, error) {
 	l := j.log
 	for i, s := range j.seals {
 		if err := writeSegmentMeta(l.dir.fs, s, j.metas[i]); err != nil {
 			return i, err
 		}
-	}
-	if j.newNames && len(j.seals) == 0 { // writing a .meta has synced the directory
-		return 0, l.dir.fs.SyncDir(l.path)
 	}
 	return len(j.seals), nil
 }

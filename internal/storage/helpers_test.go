@@ -24,8 +24,6 @@ var (
 	testMetrics = metrics.New().Storage
 )
 
-func day(ms int64) time.Time { return testDay.Add(time.Duration(ms) * time.Millisecond) }
-
 // newTestDir opens a directory without goroutines, and commits its boot id as a registration would.
 func newTestDir(t testing.TB, fsys *systest.FS) *Dir {
 	t.Helper()

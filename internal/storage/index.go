@@ -94,19 +94,6 @@ func (x *index) maxBelow(offset kafka.Offset) (maxTimestamp, pos int64) {
 	return x.entries[i-2].maxTimestamp, x.entries[i-1].pos
 }
 
-// cut drops what stands for positions from pos on. The last entry left may stand for batches on both sides, so it goes too, and
-// the caller adds the batches from the returned position up to pos again.
-func (x *index) cut(pos int64) int64 {
-	i := sort.Search(len(x.entries), func(i int) bool { return x.entries[i].pos >= pos })
-	if i == 0 {
-		x.entries = x.entries[:0]
-		return 0
-	}
-	from := x.entries[i-1].pos
-	x.entries = x.entries[:i-1]
-	return from
-}
-
 // encodeIndex is the content of an index file for a segment of this extent.
 func encodeIndex(x *index, base, end kafka.Offset, size int64) []byte {
 	return appendFrame(make([]byte, 0, 64+len(x.entries)*indexEntryBytes), indexMagic, indexVersion, func(b []byte) []byte {

@@ -150,9 +150,11 @@ func (l *Log) StoredEnd() kafka.Offset {
 }
 
 // storedLocked: an end found at open counts only after a sync that followed it, whatever the policy; a failed or damaged log's
-// stored end does not move any more.
+// stored end does not move any more. An end that counts under `replicated` is noted here, on whichever way it is told: until it is
+// synced the sync-point file must not say `synced` (I4).
 func (l *Log) storedLocked() kafka.Offset {
 	if l.mu.opts.Policy == Replicated && l.mu.marked && !l.mu.recovering && l.refusalLocked() == nil {
+		l.mu.replicatedEnd = max(l.mu.replicatedEnd, l.mu.end)
 		return l.mu.end
 	}
 	return l.mu.durable.end
@@ -265,15 +267,13 @@ func (l *Log) pointSaved(p point) {
 	l.mu.pointEnd, l.mu.startSaved = p.end, p.start
 	if p.policy == Replicated && l.mu.opts.Policy == Replicated && !l.mu.closed {
 		l.mu.marked = true
-		l.noteReplicatedLocked()
+		l.noticeLocked()
 	}
 }
 
-// noteReplicatedLocked remembers how far ends were reported under `replicated`, and has the waiters told.
-func (l *Log) noteReplicatedLocked() {
-	stored := l.storedLocked()
-	l.mu.replicatedEnd = max(l.mu.replicatedEnd, stored)
-	if stored != l.mu.notified {
+// noticeLocked has the waiters told if the stored end moved.
+func (l *Log) noticeLocked() {
+	if l.storedLocked() != l.mu.notified {
 		l.notifyLocked()
 	}
 }

@@ -32,6 +32,9 @@ func (l *Log) agedLocked(s *segment, nowMs int64) bool {
 // rollLocked starts a new segment at the log's end. It creates one file; its name, the old segment's bytes and .meta are made
 // durable by the next flush, and nothing in the new segment counts as stored before that.
 func (l *Log) rollLocked() error {
+	if err := l.trimLocked(); err != nil {
+		return err
+	}
 	old := l.activeLocked()
 	s, err := l.createSegmentLocked(l.mu.end)
 	if err != nil {

@@ -174,6 +174,7 @@ func (l *Log) applyCut(c *cut) []*segment {
 		s.times = noTimes
 	}
 	l.mu.end = c.end
+	l.mu.replicatedEnd = min(l.mu.replicatedEnd, c.end) // a reader may have noted the old end since lowerPoint
 	l.mu.cuts++
 	l.mu.hints = [readHints]readHint{}
 	l.mu.producers = c.producers

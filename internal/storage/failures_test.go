@@ -1,0 +1,180 @@
+package storage
+
+import (
+	"syscall"
+	"testing"
+
+	"strandline.dev/internal/sys/systest"
+)
+
+// Tests of operations that fail while the process goes on.
+
+func TestI11_NoSpaceFromASyncIsAFailedSync(t *testing.T) {
+	fsys := systest.NewFS(1)
+	d := newTestDir(t, fsys)
+	l := openTestLog(t, d, smallLog)
+	fill(t, l, 3)
+	d.syncer.runAll()
+	fill(t, l, 5) // fills the first segment (5 batches) and rolls: a .meta is due, which may wait for room
+	failed := false
+	fsys.Hook(func(op systest.Op) error {
+		if !failed && op.Kind == systest.OpSync && isSegmentName(op.Name) {
+			failed = true
+			return &systest.SyncFault{Name: op.Name, Err: systest.ErrNoSpace}
+		}
+		return nil
+	})
+	d.syncer.runAll()
+	if err := d.SavePoints(nil); err != nil {
+		t.Fatal(err)
+	}
+	d.syncer.runAll()
+	stored := l.StoredEnd()
+	again := openTestLog(t, openTestDir(t, fsys.Crash(systest.LoseAll)), smallLog)
+	if stored != 3 || l.Damaged() == nil || again.End() < stored {
+		t.Fatalf("stored %d, want 3; damaged: %v; after a power cut end %d", stored, l.Damaged(), again.End())
+	}
+	_, err := l.Append(0, testBatch(1, 1, 10, 0), testDay)
+	wantErr(t, err, ErrSyncFailed)
+	if isNoSpace(err) {
+		t.Fatalf("%v passes for something that room would cure", err)
+	}
+}
+
+// A segment that was created and rolled between two rounds has no name on disk yet when its .meta finds no room.
+func TestI11_NothingCountsWhoseNameIsNotOnDisk(t *testing.T) {
+	for _, nameFails := range []bool{false, true} {
+		fsys := systest.NewFS(1)
+		d := newTestDir(t, fsys)
+		l := openTestLog(t, d, smallLog)
+		fill(t, l, 8)
+		if len(l.mu.unsealed) == 0 {
+			t.Fatal("no roll")
+		}
+		fsys.Hook(func(op systest.Op) error {
+			if (op.Kind == systest.OpCreate || op.Kind == systest.OpWrite) && hasSuffix(op.Name, metaSuffix+tempSuffix) {
+				return systest.ErrNoSpace
+			}
+			if nameFails && op.Kind == systest.OpSyncDir && op.Name == l.path {
+				return systest.ErrNoSpace
+			}
+			return nil
+		})
+		d.syncer.round() // without the caches, whose writing would sync the directory
+		stored := l.StoredEnd()
+		if nameFails != (l.Damaged() != nil) || nameFails != (stored == 0) {
+			t.Errorf("name fails: %v; stored %d, damaged: %v", nameFails, stored, l.Damaged())
+		}
+		again := openTestLog(t, openTestDir(t, fsys.Crash(systest.LoseAll)), smallLog)
+		if again.End() < stored {
+			t.Errorf("name fails: %v; stored %d reported, end %d after a power cut (damaged: %v)", nameFails, stored, again.End(), again.Damaged())
+		}
+	}
+}
+
+// An append whose undo failed leaves bytes behind the end.
+func TestI11_RollTrimsTheOldSegment(t *testing.T) {
+	for _, mode := range []systest.CrashMode{systest.KillProcess, systest.LoseAll} {
+		fsys := systest.NewFS(1)
+		d := newTestDir(t, fsys)
+		l := openTestLog(t, d, smallLog)
+		fill(t, l, 5)
+		d.syncer.runAll()
+		failing := true
+		fsys.Hook(func(op systest.Op) error {
+			if failing && isSegmentName(op.Name) {
+				switch op.Kind {
+				case systest.OpWrite:
+					return &systest.ShortWrite{Bytes: 50, Err: systest.ErrNoSpace}
+				case systest.OpTruncate:
+					return syscall.EIO
+				}
+			}
+			return nil
+		})
+		if _, err := l.Append(0, testBatch(1, 1, 10, 0), testDay); err == nil {
+			t.Fatal("no error")
+		}
+		if _, err := l.Append(0, testBatch(2, 1, 700, 0), testDay); err == nil {
+			t.Fatal("rolled with bytes behind the end")
+		}
+		l.housekeep()
+		d.syncer.runAll() // those bytes are on disk now
+		failing = false
+		mustAppend(t, l, 0, testBatch(2, 1, 700, 0)) // rolls
+		d.syncer.runAll()
+		end := l.StoredEnd()
+		if err := d.SavePoints(nil); err != nil {
+			t.Fatal(err)
+		}
+		again := openTestLog(t, openTestDir(t, fsys.Crash(mode)), smallLog)
+		if again.Damaged() != nil || end != 6 || again.End() != end {
+			t.Errorf("crash %v: stored %d, want 6; then end %d, damaged: %v", mode, end, again.End(), again.Damaged())
+		}
+	}
+}
+
+// What counts at the end of the sync that ends `recovering` was reported under `replicated` too.
+func TestI4_ReplicatedEndIsNotedWhenRecoveringEnds(t *testing.T) {
+	o := LogOptions{Policy: Replicated}
+	fsys := systest.NewFS(1)
+	d := newTestDir(t, fsys)
+	l := openTestLog(t, d, o)
+	fill(t, l, 3)
+	if err := d.save(); err != nil {
+		t.Fatal(err)
+	}
+	fill(t, l, 3)
+	fsys = fsys.Crash(systest.KillProcess)
+	d = newTestDir(t, fsys)
+	l = openTestLog(t, d, o)
+	if err := d.save(); err != nil {
+		t.Fatal(err)
+	}
+	j := l.beginFlush() // the disk is slow
+	for _, f := range j.files {
+		if err := f.Sync(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := d.syncParent(testTP); err != nil {
+		t.Fatal(err)
+	}
+	fill(t, l, 2) // meanwhile
+	j.end(nil)
+	l.tellStored()
+	wantUncleanIfLost(t, fsys, l)
+}
+
+// The file still says `replicated` when the policy comes back to it: ends count at once.
+func TestI4_ReplicatedEndIsNotedWhenThePolicyComesBack(t *testing.T) {
+	fsys := systest.NewFS(1)
+	d := newTestDir(t, fsys)
+	l := openTestLog(t, d, LogOptions{Policy: Replicated})
+	fill(t, l, 3)
+	d.syncer.runAll()
+	if err := d.save(); err != nil {
+		t.Fatal(err)
+	}
+	l.SetOptions(LogOptions{Policy: Synced})
+	fill(t, l, 3)
+	l.SetOptions(LogOptions{Policy: Replicated})
+	wantUncleanIfLost(t, fsys, l)
+}
+
+// wantUncleanIfLost takes what the log reports now, sets the policy back to `synced`, and cuts the power.
+func wantUncleanIfLost(t *testing.T, fsys *systest.FS, l *Log) {
+	t.Helper()
+	reported := l.StoredEnd()
+	l.SetOptions(LogOptions{Policy: Synced})
+	if err := l.dir.save(); err != nil {
+		t.Fatal(err)
+	}
+	again := openTestLog(t, openTestDir(t, fsys.Crash(systest.LoseAll)), LogOptions{})
+	if again.End() >= reported {
+		t.Fatalf("nothing was lost of %d: the test shows nothing", reported)
+	}
+	if got := again.Recovered(); !got.Unclean {
+		t.Fatalf("reported %d, left %d, policy %v, and yet clean (I4)", reported, again.End(), got.SyncPointPolicy)
+	}
+}
