@@ -1,7 +1,7 @@
 package storage
 
 import (
-	"errors"
+	"os"
 )
 
 // finish takes the extent that run found: it cuts what is torn, brings the caches to the log's end, and leaves the log open. What
@@ -101,23 +101,32 @@ func (r *recovery) cut() (int64, error) {
 	if err := l.dir.fs.SyncDir(l.path); err != nil {
 		return 0, err
 	}
-	l.mu.Lock()
-	f, err := l.pinLocked(s)
-	l.mu.Unlock()
-	if err != nil {
-		return 0, err
-	}
-	err = errors.Join(f.Truncate(r.cutAt), f.Sync())
-	l.mu.Lock()
-	l.unpinLocked(s)
-	l.mu.Unlock()
-	if err != nil {
+	if err := r.cutTail(s); err != nil {
 		return 0, err
 	}
 	s.size = r.cutAt
 	l.dir.metrics.TornBytes.Add(float64(bytes))
 	l.dir.log.Warn("a torn tail was cut", "log", l.tp.String(), "bytes", bytes, "end", int64(r.at))
 	return bytes, nil
+}
+
+// cutTail shortens the torn segment. A sync that fails is final, as it is later (I11): the next attempt to open would find a whole
+// segment whose pages only look clean.
+func (r *recovery) cutTail(s *segment) error {
+	f, err := r.l.dir.fs.OpenFile(s.path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := f.Truncate(r.cutAt); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		r.l.dir.metrics.SyncFailures.Inc()
+		r.damaged = &CorruptError{File: s.path, Pos: r.cutAt, Why: "a sync failed: " + err.Error()}
+		r.l.mark(r.damaged) // now: this attempt may not get as far as keeping its judgement
+	}
+	return nil
 }
 
 // adoptLocked makes the extent the log's.

@@ -72,6 +72,42 @@ func TestI11_NothingCountsWhoseNameIsNotOnDisk(t *testing.T) {
 	}
 }
 
+// The pages of a failed sync look clean; a second attempt to open must not take them for synced.
+func TestI11_FailedSyncOfATornTailIsFinal(t *testing.T) {
+	fsys := systest.NewFS(1)
+	d := newTestDir(t, fsys)
+	l := openTestLog(t, d, LogOptions{})
+	fill(t, l, 6)
+	if err := fsys.Cut(l.activeLocked().path, l.Size()-10); err != nil {
+		t.Fatal(err)
+	}
+	fsys = fsys.Crash(systest.KillProcess)
+	d = newTestDir(t, fsys)
+	failed, unreadable := false, false
+	fsys.Hook(func(op systest.Op) error {
+		if !failed && op.Kind == systest.OpSync && isSegmentName(op.Name) {
+			failed, unreadable = true, true
+			return syscall.EIO
+		}
+		if unreadable && op.Kind == systest.OpRead && isSegmentName(op.Name) {
+			unreadable = false // that attempt fails, not the next
+			return syscall.EIO
+		}
+		return nil
+	})
+	for attempt := range 3 {
+		l, err := d.OpenLog(testTP, LogOptions{})
+		if err != nil {
+			continue
+		}
+		if l.Damaged() == nil {
+			t.Fatalf("attempt %d: the failed sync is forgotten", attempt)
+		}
+		return
+	}
+	t.Fatal("not opened")
+}
+
 // An append whose undo failed leaves bytes behind the end.
 func TestI11_RollTrimsTheOldSegment(t *testing.T) {
 	for _, mode := range []systest.CrashMode{systest.KillProcess, systest.LoseAll} {
@@ -110,6 +146,51 @@ func TestI11_RollTrimsTheOldSegment(t *testing.T) {
 		again := openTestLog(t, openTestDir(t, fsys.Crash(mode)), smallLog)
 		if again.Damaged() != nil || end != 6 || again.End() != end {
 			t.Errorf("crash %v: stored %d, want 6; then end %d, damaged: %v", mode, end, again.End(), again.Damaged())
+		}
+	}
+}
+
+func TestI14_FailedOpenKeepsNoFile(t *testing.T) {
+	for _, tear := range []bool{false, true} {
+		fsys := systest.NewFS(1)
+		d := newTestDir(t, fsys)
+		l := openTestLog(t, d, smallLog)
+		fill(t, l, 23)
+		d.syncer.runAll()
+		if tear {
+			fill(t, l, 1)
+			active := l.activeLocked()
+			if err := fsys.Cut(active.path, active.size-10); err != nil {
+				t.Fatal(err)
+			}
+			fsys = fsys.Crash(systest.KillProcess)
+		} else {
+			closeClean(t, d)
+		}
+		for name := range fsys.Files() {
+			if hasSuffix(name, indexSuffix) || hasSuffix(name, producersSuffix) || hasSuffix(name, "/"+epochsFile) {
+				if err := fsys.Remove(name); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		fsys.Hook(func(op systest.Op) error {
+			if (op.Kind == systest.OpRead && !tear || op.Kind == systest.OpTruncate) && isSegmentName(op.Name) {
+				return syscall.EIO
+			}
+			return nil
+		})
+		d = newTestDir(t, fsys)
+		for range 3 {
+			if _, err := d.OpenLog(testTP, smallLog); err == nil {
+				t.Fatal("opened")
+			}
+		}
+		if n := d.openFiles.Load(); n != 0 {
+			t.Errorf("tear %v: %d segment files are open after failed attempts", tear, n)
+		}
+		if d.syncer.runAll(); d.openFiles.Load() != 0 {
+			t.Errorf("tear %v: the syncer opened files of a log that is not open", tear)
 		}
 	}
 }

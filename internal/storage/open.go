@@ -21,10 +21,11 @@ type listing struct {
 	indexed   map[kafka.Offset]bool
 }
 
-// open brings the log back. p is its entry in the sync-point file, if known. Only the file system's errors are returned: damage
-// is a state of the log.
+// open brings the log back. p is its entry in the sync-point file, if known. Only the file system's errors are returned, and then
+// nothing of the log is left open: damage is a state of the log.
 func (l *Log) open(p point, known bool) error {
 	if err := l.find(p, known); err != nil {
+		l.abandon()
 		return err
 	}
 	l.keepJudgement()
