@@ -108,6 +108,43 @@ func TestI11_FailedSyncOfATornTailIsFinal(t *testing.T) {
 	t.Fatal("not opened")
 }
 
+func TestC034_FailedRetentionIsTakenUpAgain(t *testing.T) {
+	for _, step := range []struct {
+		name string
+		kind systest.OpKind
+	}{{syncPointFile + tempSuffix, systest.OpWrite}, {logSuffix, systest.OpRemove}} {
+		fsys := systest.NewFS(1)
+		d := newTestDir(t, fsys)
+		l := openTestLog(t, d, smallLog)
+		fill(t, l, 25)
+		d.syncer.runAll()
+		full := true
+		fsys.Hook(func(op systest.Op) error {
+			if full && hasSuffix(op.Name, step.name) && op.Kind == step.kind {
+				return systest.ErrNoSpace
+			}
+			return nil
+		})
+		p := RetentionPolicy{Bytes: 1}
+		if _, err := l.ApplyRetention(p, l.End(), testDay); err == nil {
+			t.Fatal("no error")
+		}
+		full = false
+		if _, err := l.ApplyRetention(p, l.End(), testDay); err != nil {
+			t.Fatal(err)
+		}
+		var segments int
+		for name := range fsys.Files() {
+			if isSegmentName(name) {
+				segments++
+			}
+		}
+		if segments != len(l.mu.segments) {
+			t.Errorf("%s: %d segment files are on disk, the log has %d", step.name, segments, len(l.mu.segments))
+		}
+	}
+}
+
 // An append whose undo failed leaves bytes behind the end.
 func TestI11_RollTrimsTheOldSegment(t *testing.T) {
 	for _, mode := range []systest.CrashMode{systest.KillProcess, systest.LoseAll} {

@@ -27,6 +27,8 @@ func (l *Log) ApplyRetention(p RetentionPolicy, hw kafka.Offset, now time.Time) 
 	}
 	segments, size := l.mu.segments[:len(l.mu.segments)-1], l.mu.size
 	start := l.mu.start
+	// A full disk, for one, may have stopped an earlier removal half way.
+	unfinished := len(l.mu.leftover) > 0 || l.mu.startSaved < start
 	l.mu.Unlock()
 
 	cut := start
@@ -39,7 +41,7 @@ func (l *Log) ApplyRetention(p RetentionPolicy, hw kafka.Offset, now time.Time) 
 		}
 		cut, size = end, size-bytes
 	}
-	if cut == start {
+	if cut == start && !unfinished {
 		return start, nil
 	}
 	if err := l.advanceIO(cut); err != nil {
