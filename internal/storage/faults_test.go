@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"strings"
 	"syscall"
 	"testing"
 
@@ -146,5 +147,143 @@ func TestI11_FailedSyncIsRememberedWithoutAMarker(t *testing.T) {
 		if there, err := sys.Exists(fsys.Clone(systest.LoseAll), logFile(damagedFile)); err != nil || !there {
 			t.Errorf("%s: the marker is not on disk although the device recovered: %v", what, err)
 		}
+	}
+}
+
+// retryIsKnown fails unless the last of the five sequences of producer 42 is recognised.
+func retryIsKnown(t *testing.T, l *Log, when string) {
+	t.Helper()
+	if c, err := l.CheckSequence(producerBatch(42, 0, 4, 1), testDay); err != nil || !c.Duplicate {
+		t.Fatalf("%s: the retry of a stored batch is taken as new: %+v, %v", when, c, err)
+	}
+}
+
+// TestC048_ProducersSurviveARemovalOnAFullDisk: when segments go while there is no room for a producer snapshot, it is written by the removal
+// itself or by housekeeping, as soon as there is room, and kill -9 forgets nobody.
+func TestC048_ProducersSurviveARemovalOnAFullDisk(t *testing.T) {
+	for _, roomBy := range []string{"the removal", "others"} {
+		fsys := systest.NewFS(1)
+		d := newTestDir(t, fsys)
+		l := openTestLog(t, d, smallLog)
+		for i := range 5 {
+			mustAppend(t, l, 0, producerBatch(42, 0, int32(i), 1))
+		}
+		full := true
+		fsys.Hook(func(op systest.Op) error {
+			if op.Kind == systest.OpRemove && isSegmentName(op.Name) && roomBy == "the removal" {
+				full = false
+			}
+			if full && (op.Kind == systest.OpCreate || op.Kind == systest.OpWrite) && hasSuffix(op.Name, producersSuffix+tempSuffix) {
+				return systest.ErrNoSpace
+			}
+			return nil
+		})
+		fill(t, l, 20)
+		d.syncer.runAll()
+		if err := l.AdvanceStart(l.End()); err != nil {
+			t.Fatal(err)
+		}
+		if roomBy == "others" {
+			full = false
+			if err := d.SavePoints(nil); err != nil {
+				t.Fatal(err)
+			}
+			d.syncer.runAll()
+		}
+		retryIsKnown(t, l, roomBy)
+		retryIsKnown(t, openTestLog(t, openTestDir(t, fsys.Crash(systest.KillProcess)), smallLog), roomBy+", after kill -9")
+	}
+}
+
+// TestC048_DamagedSnapshotCoversNothing: producer state that was rebuilt because its snapshots were damaged is written before the batches that
+// it came from are removed, at a start and at a truncation alike.
+func TestC048_DamagedSnapshotCoversNothing(t *testing.T) {
+	flip := func(fsys *systest.FS) {
+		n := 0
+		for name := range fsys.Files() {
+			if hasSuffix(name, producersSuffix) {
+				n++
+				if err := fsys.FlipBit(name, 14, 1); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if n == 0 {
+			t.Fatal("no snapshots")
+		}
+	}
+	for _, running := range []bool{false, true} {
+		fsys := systest.NewFS(1)
+		d := newTestDir(t, fsys)
+		l := openTestLog(t, d, smallLog)
+		for i := range 5 {
+			mustAppend(t, l, 0, producerBatch(42, 0, int32(i), 1))
+		}
+		fill(t, l, 20)
+		d.syncer.runAll()
+		if running {
+			flip(fsys)
+			if err := l.TruncateTo(l.End() - 1); err != nil {
+				t.Fatal(err)
+			}
+		} else {
+			closeClean(t, d)
+			flip(fsys)
+			d = newTestDir(t, fsys)
+			l = openTestLog(t, d, smallLog)
+		}
+		retryIsKnown(t, l, "rebuilt")
+		if err := l.AdvanceStart(l.End()); err != nil {
+			t.Fatal(err)
+		}
+		retryIsKnown(t, openTestLog(t, openTestDir(t, fsys.Crash(systest.KillProcess)), smallLog), "after removal and kill -9")
+	}
+}
+
+// TestI10_DamagedLogIsSetAsideAndComesBack: what is wrong with a log does not keep it from being set aside, and it is no error, for the
+// directory has moved. It comes back as it went.
+func TestI10_DamagedLogIsSetAsideAndComesBack(t *testing.T) {
+	fsys := systest.NewFS(1)
+	d := newTestDir(t, fsys)
+	l := openTestLog(t, d, smallLog)
+	fill(t, l, 3)
+	d.syncer.runAll()
+	l.damage(&CorruptError{Why: "test"})
+	if err := d.QuarantineLog(testTP); err != nil {
+		t.Fatal(err)
+	}
+	if q, err := d.Quarantined(); err != nil || len(q) != 1 {
+		t.Fatalf("in quarantine: %v, %v", q, err)
+	}
+	if err := d.RestoreQuarantined(testTP); err != nil {
+		t.Fatal(err)
+	}
+	if l = openTestLog(t, d, smallLog); l.Damaged() == nil || l.End() != 3 {
+		t.Fatalf("came back with end %d, damaged %v", l.End(), l.Damaged())
+	}
+}
+
+// TestI10_RestoreRefusesByNameWhenBothExist: neither the directory in quarantine nor the one that was made meanwhile is touched.
+func TestI10_RestoreRefusesByNameWhenBothExist(t *testing.T) {
+	fsys := systest.NewFS(1)
+	d := newTestDir(t, fsys)
+	fill(t, openTestLog(t, d, smallLog), 3)
+	d.syncer.runAll()
+	if err := d.QuarantineLog(testTP); err != nil {
+		t.Fatal(err)
+	}
+	if l := openTestLog(t, d, smallLog); l.Damaged() == nil {
+		t.Fatalf("what was set aside is taken for new: [%d, %d)", l.Start(), l.End())
+	}
+	before := len(fsys.Files())
+	err := d.RestoreQuarantined(testTP)
+	wantErr(t, err, ErrExists)
+	for _, name := range []string{d.partitionPath(testTP), d.quarantinePath(testTP)} {
+		if !strings.Contains(err.Error(), name) {
+			t.Errorf("%v does not name %s", err, name)
+		}
+	}
+	if len(fsys.Files()) != before {
+		t.Error("files were touched")
 	}
 }

@@ -221,7 +221,7 @@ func (l *Log) Close() error {
 	l.mu.Lock()
 	l.mu.caches.checkpoint = true
 	l.mu.Unlock()
-	l.writeCachesIO()
+	_ = l.writeCachesIO()
 	l.remarkIO()
 	l.mu.Lock()
 	flushed := syncErr == nil && l.refusalLocked() == nil && l.mu.durable.end == l.mu.end && len(l.mu.unsealed) == 0

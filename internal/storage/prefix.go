@@ -109,14 +109,18 @@ func (l *Log) unlinkIO(doomed []*segment) error {
 	}
 	l.mu.Lock()
 	l.mu.leftover = nil
+	uncovered := len(doomed) > 0 && l.mu.caches.checkpoint
 	l.mu.Unlock()
+	if uncovered {
+		_ = l.writeCachesIO() // there is room now
+	}
 	return nil
 }
 
-// keepProducersIO makes sure that a producer snapshot on disk covers what the segments to be removed held. On a full disk the
-// removal goes on without one: it is what makes room, and the snapshot is written as soon as there is some.
+// keepProducersIO makes sure that a producer snapshot on disk covers what the segments to be removed held. Where the disk has no
+// room for it the removal goes on without: it is what makes room, and the snapshot is written behind it.
 func (l *Log) keepProducersIO() {
-	l.writeCachesIO()
+	_ = l.writeCachesIO()
 	l.mu.Lock()
 	saved := l.mu.caches.saved
 	covered := len(saved) > 0 && l.coversRemovalLocked(saved[len(saved)-1])
@@ -125,7 +129,7 @@ func (l *Log) keepProducersIO() {
 	}
 	l.mu.Unlock()
 	if !covered {
-		l.writeCachesIO()
+		_ = l.writeCachesIO()
 	}
 }
 

@@ -84,9 +84,9 @@ func readProducer(f *fields) (kafka.ProducerID, *producerState) {
 	return id, s
 }
 
-// loadProducers returns the newest usable snapshot at or below end, and its offset; with none, an empty state at from. Unusable
-// ones are deleted: they are caches.
-func (l *Log) loadProducers(snapshots []kafka.Offset, from, end kafka.Offset) (producers, kafka.Offset) {
+// loadProducers returns the newest usable snapshot at or below end, and its offset; with none, an empty state at from. It names those it
+// met that are unusable: the caller deletes and forgets them, or they would seem to cover batches that are removed (C048).
+func (l *Log) loadProducers(snapshots []kafka.Offset, from, end kafka.Offset) (p producers, at kafka.Offset, unusable []kafka.Offset) {
 	for _, at := range slices.Backward(snapshots) {
 		if at > end {
 			continue
@@ -94,12 +94,29 @@ func (l *Log) loadProducers(snapshots []kafka.Offset, from, end kafka.Offset) (p
 		name := filepath.Join(l.path, offsetName(at, producersSuffix))
 		b, err := sys.ReadFile(l.dir.fs, name, cacheFileMax)
 		if err == nil {
-			p, offset, bad := decodeProducers(b)
-			if bad == nil && offset == at {
-				return p, at
+			var offset kafka.Offset
+			if p, offset, err = decodeProducers(b); err == nil && offset == at {
+				return p, at, unusable
 			}
-			l.dir.log.Warn("a producer snapshot is damaged and is not used", "file", name, "error", bad)
+			if err == nil {
+				err = fmt.Errorf("%w: it is of offset %d", errBadFrame, offset)
+			}
 		}
+		l.dir.log.Warn("a producer snapshot cannot be used", "file", name, "error", err)
+		unusable = append(unusable, at)
 	}
-	return newProducers(), from
+	return newProducers(), from, unusable
+}
+
+// forgetSnapshots deletes unusable producer snapshots.
+func (l *Log) forgetSnapshots(unusable []kafka.Offset) error {
+	for _, at := range unusable {
+		if err := removeIfThere(l.dir.fs, filepath.Join(l.path, offsetName(at, producersSuffix))); err != nil {
+			return err
+		}
+		l.mu.Lock()
+		l.mu.caches.saved = slices.DeleteFunc(slices.Clone(l.mu.caches.saved), func(o kafka.Offset) bool { return o == at })
+		l.mu.Unlock()
+	}
+	return nil
 }

@@ -83,20 +83,23 @@ func (d *Dir) finishDrops() error {
 	return nil
 }
 
-// QuarantineLog puts an unknown partition's directory aside, whole (I10). An open log is closed first. Errors: ErrNotFound when
-// there is none, ErrExists when a quarantined copy is there already.
+// QuarantineLog puts an unknown partition's directory aside, whole (I10). An open log is closed first; what was wrong with it is logged and
+// goes along. An error means that the directory stayed, or that the move is not durable yet: ErrNotFound when there is none, ErrExists,
+// naming both, when a quarantined copy is there already.
 func (d *Dir) QuarantineLog(tp kafka.TopicPartition) error {
 	d.mu.Lock()
 	l := d.mu.logs[tp]
 	d.mu.Unlock()
-	var closeErr error
 	if l != nil {
-		closeErr = l.Close()
+		if err := l.Close(); err != nil {
+			d.log.Warn("a log is set aside although not all of it was good and on disk", "log", tp.String(), "error", err)
+		}
 	}
-	return errors.Join(closeErr, d.moveDir(d.partitionPath(tp), d.quarantinePath(tp)))
+	return d.moveDir(d.partitionPath(tp), d.quarantinePath(tp))
 }
 
-// RestoreQuarantined moves a quarantined directory back: its topic turned up after all. Errors: ErrNotFound, ErrExists.
+// RestoreQuarantined moves a quarantined directory back: its topic turned up after all. Errors: ErrNotFound; ErrExists, naming both, when
+// the partition has another directory meanwhile, and then somebody has to say which of them counts.
 func (d *Dir) RestoreQuarantined(tp kafka.TopicPartition) error {
 	return d.moveDir(d.quarantinePath(tp), d.partitionPath(tp))
 }
@@ -113,7 +116,7 @@ func (d *Dir) moveDir(from, to string) error {
 	if there, err := sys.Exists(d.fs, to); err != nil {
 		return err
 	} else if there {
-		return fmt.Errorf("%w: %s", ErrExists, to)
+		return fmt.Errorf("%w: both %s and %s are there", ErrExists, from, to)
 	}
 	if err := d.fs.Rename(from, to); err != nil {
 		return err

@@ -20,7 +20,7 @@ func (r *recovery) caches() error {
 		first = r.below[0].base
 	}
 	snapshots := sortOffsets(r.ls.snapshots)
-	p, producersAt := l.loadProducers(snapshots, first, end)
+	p, producersAt, unusable := l.loadProducers(snapshots, first, end)
 	es, epochsAt, ahead := l.loadEpochs(first, end)
 	last := r.segments[len(r.segments)-1]
 	x, indexPos, indexAt := r.loadActiveIndex(last)
@@ -52,12 +52,12 @@ func (r *recovery) caches() error {
 		last.times.maxTimestamp = x.entries[len(x.entries)-1].maxTimestamp
 	}
 	for _, at := range snapshots {
-		if at <= end {
+		if at <= end && !slices.Contains(unusable, at) {
 			l.mu.caches.saved = append(l.mu.caches.saved, at)
 		}
 	}
 	l.mu.caches.epochs = epochsAt < end || ahead
-	return r.dropAhead(snapshots, ahead)
+	return r.dropCaches(snapshots, unusable, ahead)
 }
 
 // replay is Log.replay up to the end. What is wrong in a segment below the start costs producer state only, and the replay goes on
@@ -85,14 +85,14 @@ func (r *recovery) meet(err error) error {
 	return nil
 }
 
-// dropAhead deletes caches that speak of more than the log holds: appends would make them look valid again.
-func (r *recovery) dropAhead(snapshots []kafka.Offset, epochsAhead bool) error {
+// dropCaches deletes caches that cannot be used, and those that speak of more than the log holds: appends would make them look valid again.
+func (r *recovery) dropCaches(snapshots, unusable []kafka.Offset, epochsAhead bool) error {
 	if r.damaged != nil {
 		return nil
 	}
 	var names []string
 	for _, at := range snapshots {
-		if at > r.at {
+		if at > r.at || slices.Contains(unusable, at) {
 			names = append(names, offsetName(at, producersSuffix))
 		}
 	}

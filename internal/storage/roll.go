@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 
@@ -67,7 +68,8 @@ func (l *Log) createSegmentLocked(base kafka.Offset) (*segment, error) {
 	return s, nil
 }
 
-// writeCaches writes the cache files that are due. Failures are logged and forgotten: recovery rebuilds what is missing.
+// writeCaches writes the cache files that are due. Failures are logged: recovery rebuilds what is missing, except producer state whose
+// batches are gone. So a snapshot that could not be written is written again, as of then, by housekeeping (C048).
 func (l *Log) writeCaches() {
 	l.lockIO()
 	defer l.unlockIO()
@@ -76,7 +78,7 @@ func (l *Log) writeCaches() {
 	closed := l.mu.closed
 	l.mu.Unlock()
 	if !closed {
-		l.writeCachesIO()
+		_ = l.writeCachesIO()
 	}
 }
 
@@ -85,23 +87,34 @@ type cacheFile struct {
 	path    string
 	content []byte
 	done    func()
+	// needed: it is written again if this fails.
+	needed bool
 }
 
-// writeCachesIO is writeCaches for a caller that holds io.
-func (l *Log) writeCachesIO() {
+// writeCachesIO is writeCaches for a caller that holds io. Its error says why producer state is not on disk.
+func (l *Log) writeCachesIO() (unsaved error) {
 	l.mu.Lock()
 	files := l.dueCachesLocked()
 	l.mu.Unlock()
 	for _, f := range files {
 		if err := sys.WriteFileAtomic(l.dir.fs, f.path, f.content); err != nil {
 			l.dir.log.Warn("a cache file could not be written", "file", f.path, "error", err)
+			if f.needed {
+				unsaved = errors.Join(unsaved, err)
+			}
 			continue
 		}
 		l.mu.Lock()
 		f.done()
 		l.mu.Unlock()
 	}
+	if unsaved != nil {
+		l.mu.Lock()
+		l.mu.caches.checkpoint = true
+		l.mu.Unlock()
+	}
 	l.trimSnapshots()
+	return unsaved
 }
 
 func (l *Log) dueCachesLocked() []cacheFile {
@@ -127,7 +140,7 @@ func (l *Log) dueCachesLocked() []cacheFile {
 	c.snapshots = nil
 	if c.epochs {
 		c.epochs = false
-		files = append(files, cacheFile{filepath.Join(l.path, epochsFile), encodeEpochs(l.mu.epochs, l.mu.end), func() {}})
+		files = append(files, cacheFile{filepath.Join(l.path, epochsFile), encodeEpochs(l.mu.epochs, l.mu.end), func() {}, false})
 	}
 	return files
 }
@@ -151,14 +164,14 @@ func (l *Log) snapshotFileLocked(content []byte, at kafka.Offset) cacheFile {
 			saved = saved[:len(saved)-1]
 		}
 		l.mu.caches.saved = append(saved, at)
-	}}
+	}, true}
 }
 
 func appendIndexFile(files []cacheFile, s *segment) []cacheFile {
 	if s.gone || s.index == nil || s.size == 0 {
 		return files
 	}
-	return append(files, cacheFile{s.beside(indexSuffix), encodeIndex(s.index, s.base, s.end, s.size), func() { s.indexed = true }})
+	return append(files, cacheFile{s.beside(indexSuffix), encodeIndex(s.index, s.base, s.end, s.size), func() { s.indexed = true }, false})
 }
 
 // trimSnapshots deletes the producer snapshots that nothing falls back to. The one at each segment's beginning stays, so that a
@@ -202,7 +215,7 @@ func (l *Log) housekeep() {
 		return
 	}
 	l.wantFlushLocked()
-	if c := &l.mu.caches; l.refusalLocked() == nil && (c.epochs || c.grown > checkpointBytes) {
+	if c := &l.mu.caches; l.refusalLocked() == nil && (c.epochs || c.checkpoint || c.grown > checkpointBytes) {
 		c.checkpoint = c.checkpoint || c.grown > checkpointBytes
 		l.dir.syncer.enqueueCaches(l)
 	}

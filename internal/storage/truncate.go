@@ -126,7 +126,10 @@ func (c *cut) locate(end kafka.Offset, size, atMs int64) error {
 
 // producersAt rebuilds the producer state at the cut.
 func (l *Log) producersAt(c *cut, saved []kafka.Offset, from kafka.Offset) error {
-	p, at := l.loadProducers(saved, from, c.end)
+	p, at, unusable := l.loadProducers(saved, from, c.end)
+	if err := l.forgetSnapshots(unusable); err != nil {
+		return err
+	}
 	c.producers = p
 	return l.replay(at, c.end, func(h BatchHeader, atMs int64) string {
 		c.producers.note(h, atMs)
