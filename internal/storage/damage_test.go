@@ -254,6 +254,11 @@ func TestC027_TailMatrix(t *testing.T) {
 		b[80] ^= 4
 		return b
 	}
+	header := func(i, at int, bits byte) []byte {
+		b := batch(i)
+		b[at] ^= bits
+		return b
+	}
 	join := func(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 	cases := []struct {
 		name    string
@@ -274,6 +279,11 @@ func TestC027_TailMatrix(t *testing.T) {
 		{"bad middle checksum", join(batch(0), flipped(1), batch(2)), 1, -1, true},
 		{"zero page before a batch", join(batch(0), make([]byte, len(batch(1))), batch(2)), 1, -1, true},
 		{"wrong offset", join(batch(0), batch(5)), 1, -1, true},
+		{"lower offset", join(batch(0), batch(0)), 1, -1, true},
+		{"length too large", join(batch(0), header(1, 10, 1)), 1, -1, true},
+		{"length negative", join(batch(0), header(1, 8, 0x80)), 1, -1, true},
+		{"length too small", join(batch(0), header(1, 11, 8)), 1, -1, true},
+		{"length too large, and short", join(batch(0), header(1, 10, 1)[:100]), 1, 1, false},
 	}
 	for _, c := range cases {
 		for _, mode := range []systest.CrashMode{systest.KeepAll, systest.KillProcess} {

@@ -14,8 +14,9 @@ import (
 //
 // The scan ends well, or at bytes that cannot be a batch. Those are a torn tail, which is cut, if nothing that counts lies behind
 // them and a crash can have made them: a batch that is shorter than its length field says, always; anything else, only if the
-// system was booted again since. They are damage in all other cases: below the sync point, with a valid batch behind, or in a
-// page cache that survived. Damage is never cut: the log serves what lies below and waits to be rebuilt (I11).
+// system was booted again since. They are damage in all other cases: below the sync point, with a valid batch behind, when all of them
+// are one batch whose header is wrong where no checksum covers it, or in a page cache that survived. Damage is never cut: the log serves
+// what lies below and waits to be rebuilt (I11).
 type recovery struct {
 	l     *Log
 	ls    *listing
@@ -233,11 +234,19 @@ func (r *recovery) judge(i int, end kafka.Offset, size int64, bad *badBatch) err
 		if err != nil {
 			return err
 		}
-		if !found {
+		whole, err := spansRest(f, bad.pos, s.size)
+		if err != nil {
+			return err
+		}
+		switch {
+		case found:
+			bad.why += fmt.Sprintf("; a valid batch lies behind it, at byte %d", at)
+		case whole:
+			bad.why += "; the rest of the file is one whole batch with a wrong header"
+		default:
 			r.tear(i, end, size)
 			return nil
 		}
-		bad.why += fmt.Sprintf("; a valid batch lies behind it, at byte %d", at)
 	}
 	r.damaged = asCorrupt(s.path, bad).(*CorruptError)
 	s.end, s.size, r.at = end, size, end

@@ -122,6 +122,9 @@ func (r *recovery) loadActiveIndex(s *segment) (x *index, pos int64, at kafka.Of
 			if bad == nil && ext.base == s.base && ext.size <= s.size && ext.end <= s.end && (ext.size == s.size) == (ext.end == s.end) {
 				return x, ext.size, ext.end
 			}
+			if bad == nil {
+				bad = fmt.Errorf("it is for offsets %d to %d in %d bytes, the segment has %d to %d in %d", ext.base, ext.end, ext.size, s.base, s.end, s.size)
+			}
 			r.staleIndex = true
 			r.l.dir.log.Warn("an index does not fit its segment and is rebuilt", "file", s.beside(indexSuffix), "error", bad)
 		}

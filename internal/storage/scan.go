@@ -185,6 +185,23 @@ func (w *walker) checksum(from, to int64) (uint32, error) {
 	return sum, nil
 }
 
+// spansRest says whether the bytes from pos to limit are one batch by its checksum, whatever the fields say that the checksum does not
+// cover: length, offset, epoch, version. Then nothing was torn there, and one of those fields is what is wrong.
+func spansRest(file io.ReaderAt, pos, limit int64) (bool, error) {
+	if limit-pos < record.HeaderSize {
+		return false, nil
+	}
+	w := newWalker(file, pos, limit, kafka.NoOffset)
+	defer w.release()
+	b, err := w.bytes(pos, record.HeaderSize)
+	if err != nil {
+		return false, err
+	}
+	want := parseHeader(b).CRC
+	sum, err := w.checksum(pos+posAttributes, limit)
+	return err == nil && sum == want, err
+}
+
 // validBatchBehind searches for a whole, valid batch that starts at or behind pos and continues the log at or after next. Its being
 // there means that pos is no torn tail. Only plausible headers cost a checksum.
 func validBatchBehind(file io.ReaderAt, pos, limit int64, next kafka.Offset) (int64, bool, error) {
