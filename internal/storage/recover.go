@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"strandline.dev/internal/kafka"
+	"strandline.dev/internal/sys"
 )
 
 // recovery brings a log with segments back. What the sync-point entry covers is trusted without reading it, as is a rolled
@@ -238,7 +239,16 @@ func (r *recovery) judge(i int, end kafka.Offset, size int64, bad *badBatch) err
 		if err != nil {
 			return err
 		}
+		hole, err := r.hole(f, bad.pos, s.size)
+		if err != nil {
+			return err
+		}
 		switch {
+		case found && hole:
+			r.l.dir.log.Warn("a page of this segment never reached the disk before the power cut; it was never synced, and the log is cut there",
+				"file", s.path, "pos", bad.pos)
+			r.tear(i, end, size)
+			return nil
 		case found:
 			bad.why += fmt.Sprintf("; a valid batch lies behind it, at byte %d", at)
 		case whole:
@@ -252,6 +262,14 @@ func (r *recovery) judge(i int, end kafka.Offset, size int64, bad *badBatch) err
 	s.end, s.size, r.at = end, size, end
 	r.segments = r.segments[:i+1]
 	return nil
+}
+
+// hole says whether the bad bytes at pos are a page that a power cut kept from the disk (hole.go).
+func (r *recovery) hole(f sys.File, pos, size int64) (bool, error) {
+	if r.l.dir.sameBoot() {
+		return false, nil // the page cache lives: no page can be missing
+	}
+	return neverWritten(f, pos, size)
 }
 
 // countsBehind says whether what lies behind segment i can have been reported as stored. Nothing behind a rolled segment is, until
