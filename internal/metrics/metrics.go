@@ -132,6 +132,8 @@ type Storage struct {
 	Quarantined prometheus.Gauge
 	// SegmentsDeleted counts segments removed by retention, DeleteRecords or purge.
 	SegmentsDeleted prometheus.Counter
+	// ReserveSpent is 1 while records of user topics are refused because the disk is full, else 0.
+	ReserveSpent prometheus.Gauge
 }
 
 func newStorage(p *prometheus.Registry) *Storage {
@@ -142,6 +144,7 @@ func newStorage(p *prometheus.Registry) *Storage {
 		TornBytes:       counter(p, "strandline_torn_bytes_total", "Bytes cut from torn tails during recovery."),
 		Quarantined:     gauge(p, "strandline_quarantined_logs", "Quarantined partition directories."),
 		SegmentsDeleted: counter(p, "strandline_segments_deleted_total", "Segments removed."),
+		ReserveSpent:    gauge(p, "strandline_disk_reserve_spent", "1 while records of user topics are refused because the disk is full."),
 	}
 }
 

@@ -32,6 +32,8 @@ const (
 	// reconcileAgain is the pause before a failed reconciliation is tried again: a full or slow disk needs a moment, and an idle
 	// cluster may publish no Image for hours.
 	reconcileAgain = 2 * time.Second
+	// devReserveBytes is the reserve under `dev`, whose directory is mostly thrown away: small, so that no start writes 64 MiB.
+	devReserveBytes = 1 << 20
 	// httpStopMax bounds how long open HTTP requests may take once the node stops.
 	httpStopMax = 2 * time.Second
 )

@@ -37,7 +37,7 @@ func (n *Node) build(ctx context.Context) error {
 		{"registration", n.register},
 		{"clients", n.serveClients},
 	} {
-		n.setWaiting("starting: " + step.name)
+		n.setWaiting("starting: " + step.name + n.fullDisk())
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -99,7 +99,13 @@ func (n *Node) live() error {
 }
 
 func (n *Node) openDir(context.Context) error {
-	d, err := storage.OpenDir(storage.DirOptions{Machine: n.o.Machine, Path: n.o.Config.Data.Dir, Log: n.log, Metrics: n.metrics.Storage})
+	o := storage.DirOptions{
+		Machine: n.o.Machine, Path: n.o.Config.Data.Dir, Log: n.log, Metrics: n.metrics.Storage, ReserveBytes: storage.ReserveBytesDefault,
+	}
+	if n.o.Dev {
+		o.ReserveBytes = devReserveBytes
+	}
+	d, err := storage.OpenDir(o)
 	if err != nil {
 		return err
 	}

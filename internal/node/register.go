@@ -39,6 +39,9 @@ func (n *Node) register(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, registerTimeMax)
 	defer cancel()
 	reply, _, err := n.controller.Submit(ctx, ev)
+	if full := n.dir.Refusal(); err != nil && full != nil {
+		return fmt.Errorf("%w: %w", err, full) // the likely reason, with the directory
+	}
 	if err != nil {
 		return err
 	}
@@ -59,6 +62,17 @@ func (n *Node) register(ctx context.Context) error {
 		return err
 	}
 	return n.becomeReady(ctx)
+}
+
+// fullDisk adds to what the node waits for that the disk is full.
+func (n *Node) fullDisk() string {
+	if n.dir == nil {
+		return ""
+	}
+	if full := n.dir.Refusal(); full != nil {
+		return " (" + full.Error() + ")"
+	}
+	return ""
 }
 
 // becomeReady starts the reconciler and the host's timers, and asks to be unfenced once this node has applied its registration.

@@ -18,6 +18,7 @@ import (
 // gives back the answers that depend on it.
 type appender struct {
 	machine   sys.Machine
+	store     *storage.Dir
 	dir       string
 	log       *storage.Log
 	lines     *slog.Logger
@@ -54,6 +55,7 @@ type snapshotDone struct {
 func newAppender(start *recovered) *appender {
 	return &appender{
 		machine:   start.machine,
+		store:     start.store,
 		dir:       start.dir,
 		log:       start.log,
 		lines:     start.lines,
@@ -152,7 +154,7 @@ func (a *appender) appendAll(ctx context.Context, jobs []job) error {
 	if err := a.append(ctx, entries); err != nil {
 		return err
 	}
-	if err := a.log.Sync(); err != nil {
+	if err := a.untilSpace(ctx, "sync", a.log.Sync); err != nil { // a full disk can keep a segment from being sealed; nothing failed then
 		return fmt.Errorf("sync the metadata log: %w", err)
 	}
 	return nil
@@ -191,16 +193,16 @@ func (a *appender) append(ctx context.Context, entries []*raftpb.Entry) error {
 	return nil
 }
 
-// untilSpace repeats a write while the disk is full. Raft cannot take an entry back, and a full disk heals; meanwhile
-// nothing is answered, and proposals end as ErrBusy.
+// untilSpace does a write, with the reserve of the data directory if there is no other room, and repeats it while the disk is full even
+// so. Raft cannot take an entry back, and a full disk heals; meanwhile nothing is answered, and proposals end as ErrBusy.
 func (a *appender) untilSpace(ctx context.Context, what string, write func() error) error {
 	for said := false; ; said = true {
-		err := write()
+		err := a.store.WithReserve(write)
 		if err == nil || !noSpace(err) {
 			return err
 		}
 		if !said {
-			a.lines.Error("the disk is full: metadata waits for space", "what", what, "err", err)
+			a.lines.Error("the disk is full: metadata waits for space", "dir", a.store.Path(), "what", what, "err", err)
 		}
 		pause := time.NewTimer(noSpaceRetry)
 		select {
@@ -212,7 +214,10 @@ func (a *appender) untilSpace(ctx context.Context, what string, write func() err
 	}
 }
 
-func noSpace(err error) bool { return errors.Is(err, storage.ErrNoSpace) || sys.IsNoSpace(err) }
+// noSpace says that repeating helps once there is room. A sync that failed is final, whatever it failed with (I11).
+func noSpace(err error) bool {
+	return (errors.Is(err, storage.ErrNoSpace) || sys.IsNoSpace(err)) && !errors.Is(err, storage.ErrSyncFailed)
+}
 
 // writeSnapshot makes a snapshot durable and drops what it makes superfluous. Without space a snapshot that was due by
 // count is left out: the log holds everything.
@@ -222,7 +227,7 @@ func (a *appender) writeSnapshot(ctx context.Context, j job) error {
 	if j.written != nil {
 		err = a.untilSpace(ctx, "snapshot", write)
 	} else {
-		err = write()
+		err = a.store.WithReserve(write)
 	}
 	full := err != nil && noSpace(err)
 	if err != nil && (!full || j.written != nil) {

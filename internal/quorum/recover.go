@@ -15,6 +15,7 @@ import (
 // recovered is what a metadata directory holds, verified.
 type recovered struct {
 	machine sys.Machine
+	store   *storage.Dir
 	dir     string
 	lines   *slog.Logger
 
@@ -57,7 +58,7 @@ func recoverDirectory(c Config) (r *recovered, err error) {
 	if err != nil {
 		return nil, err
 	}
-	r = &recovered{machine: c.Machine, dir: c.Dir.MetadataDir(), lines: c.Log, snapshotEntries: c.SnapshotEntries}
+	r = &recovered{machine: c.Machine, store: c.Dir, dir: c.Dir.MetadataDir(), lines: c.Log, snapshotEntries: c.SnapshotEntries}
 	if r.snapshotEntries <= 0 {
 		r.snapshotEntries = snapshotEntries
 	}

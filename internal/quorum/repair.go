@@ -24,7 +24,7 @@ func (r *recovered) repair(damage error) error {
 		}
 	}
 	if next.Index != r.snapshot.Index {
-		if err := r.snapshots.write(next); err != nil {
+		if err := r.store.WithReserve(func() error { return r.snapshots.write(next) }); err != nil {
 			return fmt.Errorf("%w; %w", damage, err)
 		}
 		r.snapshot = next

@@ -117,8 +117,30 @@ func (p *partition) appendErrorLocked(err error) error {
 		p.failLocked(err)
 		return p.mu.problem
 	}
-	p.env.log.Warn("append failed", "partition", p.tp.String(), "err", err)
+	if times, due := p.mu.failing.note(errors.Is(err, storage.ErrNoSpace), time.Now()); due {
+		p.env.log.Warn("append failed", "partition", p.tp.String(), "times", times, "err", err)
+	}
 	return fmt.Errorf("%w: append to %v: %w", ErrStorage, p.tp, err)
+}
+
+// failing counts failed appends between two log lines, by cause: a full disk, or anything else.
+type failing [2]struct {
+	times int
+	said  time.Time
+}
+
+// note counts a failure, and says when a line about it is due and for how many failures it stands.
+func (f *failing) note(full bool, now time.Time) (times int, due bool) {
+	c := &f[0]
+	if full {
+		c = &f[1]
+	}
+	c.times++
+	if !c.said.IsZero() && now.Sub(c.said) < appendWarnEvery {
+		return 0, false
+	}
+	times, c.times, c.said = c.times, 0, now
+	return times, true
 }
 
 // final says whether an error of storage means that the log is not to be trusted any more (I11).

@@ -3,6 +3,7 @@ package replica
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"strandline.dev/internal/kafka"
 	"strandline.dev/internal/storage"
@@ -198,5 +199,23 @@ func TestAppend_ItemsSucceedOrFailApart(t *testing.T) {
 	}
 	if s := w.status(other); s.HW != 3 || s.Stored != 3 {
 		t.Fatalf("%+v", s)
+	}
+}
+
+// TestFailedAppendsAreLoggedOncePerCause: a full disk makes a client retry many times a second, which must not fill the log too.
+func TestFailedAppendsAreLoggedOncePerCause(t *testing.T) {
+	var f failing
+	at := time.Now()
+	said := 0
+	for i := range 100 {
+		times, due := f.note(true, at.Add(time.Duration(i)*appendWarnEvery/50))
+		if due {
+			if said++; said > 1 && times != 50 {
+				t.Errorf("line %d stands for %d failures, want 50", said, times)
+			}
+		}
+	}
+	if _, due := f.note(false, at); said != 2 || !due {
+		t.Errorf("%d lines for 100 failures within two intervals, another cause at once: %t", said, due)
 	}
 }

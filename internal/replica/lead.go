@@ -140,6 +140,8 @@ type logSettings struct {
 	segmentAge     time.Duration
 	indexInterval  int64
 	producerExpiry time.Duration
+	// essential: a topic of the broker's own, which goes on when the disk is full.
+	essential bool
 }
 
 func settingsOf(t config.Topic, producerExpiry time.Duration) logSettings {
@@ -155,7 +157,7 @@ func settingsOf(t config.Topic, producerExpiry time.Duration) logSettings {
 func (s logSettings) options(p *partition) storage.LogOptions {
 	return storage.LogOptions{
 		Policy: s.policy, SegmentBytes: s.segmentBytes, SegmentAge: s.segmentAge, IndexInterval: s.indexInterval,
-		ProducerExpiry: s.producerExpiry, OnStored: p.onStored,
+		ProducerExpiry: s.producerExpiry, Essential: s.essential, OnStored: p.onStored,
 	}
 }
 

@@ -20,6 +20,12 @@ const (
 	stallMax = 10 * time.Second
 	// stallCheckEvery is how often the watchdog looks.
 	stallCheckEvery = time.Second
+	// reserveEvery is how often the reserve is looked after: so long after space has returned user records are taken again, or a
+	// little longer on a slow disk.
+	reserveEvery = 3 * time.Second
+	// appendWarnEvery is the least time between two log lines about failed appends to one partition for one cause: clients retry
+	// many times a second.
+	appendWarnEvery = 10 * time.Second
 	// producerExpiryDefault is Kafka's default of producer.id.expiration.ms.
 	producerExpiryDefault = 24 * time.Hour
 	// readSlack is added to the estimate of how many bytes a read will give: the first batch may start below the offset asked

@@ -47,6 +47,7 @@ type partition struct {
 		waits    waitList
 		woken    woken
 		stall    stall
+		failing  failing
 	}
 }
 

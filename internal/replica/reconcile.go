@@ -103,7 +103,9 @@ func (ps *pass) plan() {
 			return
 		}
 		c := ps.h.topicConfig(t)
-		ps.topics = append(ps.topics, topicWork{topic: t, config: c, settings: settingsOf(c, ps.h.expiry)})
+		settings := settingsOf(c, ps.h.expiry)
+		settings.essential = t.Internal
+		ps.topics = append(ps.topics, topicWork{topic: t, config: c, settings: settings})
 		if before != nil {
 			ps.release(before)
 		}

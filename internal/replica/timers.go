@@ -9,13 +9,15 @@ import (
 	"strandline.dev/internal/storage"
 )
 
-// Run does what recurs, until ctx ends: retention, the sync-point file, the trash, and the watch over stalled syncs. Each has
-// its own goroutine, because each but the last may be held up by the disk.
+// Run does what recurs, until ctx ends: retention, the sync-point file, the trash, the reserve, and the watch over stalled syncs. Each
+// has its own goroutine, because each but the last may be held up by the disk.
 func (h *Host) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() { every(ctx, retentionEvery, nil, h.retain) })
 	wg.Go(func() { every(ctx, purgeEvery, h.trash.wake, h.emptyTrash) })
 	wg.Go(func() { every(ctx, stallCheckEvery, nil, h.watchSyncs) })
+	// Not at once: a start is not to wait for a disk that is busy with the reserve.
+	wg.Go(func() { every(ctx, reserveEvery, nil, func() { h.dir.KeepReserve(ctx) }) })
 	wg.Go(func() { h.keepPoints(ctx) })
 	wg.Wait()
 }

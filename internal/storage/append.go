@@ -14,12 +14,20 @@ import (
 // Append writes one batch at the log's end. The leader's operation (I5): it assigns the offsets, by patching base offset and
 // leader epoch in b, both outside the checksum. b must have been validated. at is the append time.
 //
-// Errors change nothing: ErrNoSpace (retriable), ErrTooLarge, ErrInvalidAppend for an older epoch, ErrClosed, ErrSyncFailed,
-// *CorruptError on a damaged log.
+// Errors change nothing: ErrNoSpace (retriable; also when the reserve is spent and the log is not Essential), ErrTooLarge,
+// ErrInvalidAppend for an older epoch, ErrClosed, ErrSyncFailed, *CorruptError on a damaged log.
 func (l *Log) Append(epoch kafka.LeaderEpoch, b record.Batch, at time.Time) (Appended, error) {
+	done, err := l.append(epoch, b, at)
+	if err != nil && l.madeRoom(err) {
+		return l.append(epoch, b, at)
+	}
+	return done, err
+}
+
+func (l *Log) append(epoch kafka.LeaderEpoch, b record.Batch, at time.Time) (Appended, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.writableLocked(); err != nil {
+	if err := l.admitsLocked(); err != nil {
 		return Appended{}, err
 	}
 	if int64(len(b)) > l.mu.opts.SegmentBytes {
@@ -49,9 +57,17 @@ func (l *Log) Append(epoch kafka.LeaderEpoch, b record.Batch, at time.Time) (App
 // that the leader gave them. It returns the new end. Errors change nothing and are those of Append, or a *CorruptError naming
 // the bytes received.
 func (l *Log) AppendReplicated(batches []byte, at time.Time) (kafka.Offset, error) {
+	end, err := l.appendReplicated(batches, at)
+	if err != nil && l.madeRoom(err) {
+		return l.appendReplicated(batches, at)
+	}
+	return end, err
+}
+
+func (l *Log) appendReplicated(batches []byte, at time.Time) (kafka.Offset, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.writableLocked(); err != nil {
+	if err := l.admitsLocked(); err != nil {
 		return l.mu.end, err
 	}
 	if err := l.checkReplicatedLocked(batches); err != nil || len(batches) == 0 {
@@ -92,6 +108,30 @@ func (l *Log) checkReplicatedLocked(batches []byte) error {
 		next, epoch, rest = b.NextOffset(), b.LeaderEpoch(), after
 	}
 	return nil
+}
+
+// admitsLocked says why the log takes no records, or nil.
+func (l *Log) admitsLocked() error {
+	if err := l.writableLocked(); err != nil || l.mu.opts.Essential {
+		return err
+	}
+	return l.dir.reserve.admit()
+}
+
+// madeRoom spends the reserve for an append to an essential log that met a full disk, and says whether it is worth another try. The log's
+// lock is not held.
+func (l *Log) madeRoom(err error) bool {
+	if !wantsRoom(err) {
+		return false
+	}
+	l.mu.Lock()
+	essential := l.mu.opts.Essential
+	l.mu.Unlock()
+	if !essential || l.dir.reserve.size == 0 {
+		return false
+	}
+	l.dir.reserve.spend()
+	return true
 }
 
 // writeLocked is the one write of an append; it rolls first if the bytes do not fit. A failure is undone (I11).

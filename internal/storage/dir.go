@@ -47,6 +47,7 @@ type Dir struct {
 
 	saving    chan struct{} // holds the one writer of the sync-point file
 	openFiles atomic.Int64  // open segment files
+	reserve   reserve
 
 	mu struct {
 		sync.Mutex
@@ -65,9 +66,13 @@ type Dir struct {
 }
 
 // OpenDir opens or creates a data directory: it takes the lock, reads or mints the identity, raises and syncs the start number,
-// and takes the clean-shutdown marker away. Errors: sys.ErrLocked, ErrForeign, ErrIdentityLost, and those of the file system.
+// and takes the clean-shutdown marker away. Errors: sys.ErrLocked, ErrForeign, ErrIdentityLost, ErrNoSpace naming
+// the directory when a new one finds no room, and those of the file system.
 func OpenDir(o DirOptions) (*Dir, error) {
 	d, err := openDir(o)
+	if sys.IsNoSpace(err) {
+		return nil, fmt.Errorf("%w: %s cannot be opened: %w", ErrNoSpace, o.Path, err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +101,7 @@ func openDir(o DirOptions) (*Dir, error) {
 	if err := d.takeLock(); err != nil {
 		return nil, err
 	}
-	if err := d.load(); err != nil {
+	if err := d.load(o); err != nil {
 		return nil, errors.Join(err, d.lock.Close())
 	}
 	return d, nil
@@ -124,9 +129,12 @@ func (d *Dir) takeLock() error {
 	return d.fs.SyncDir(d.path)
 }
 
-func (d *Dir) load() error {
+func (d *Dir) load(o DirOptions) error {
 	minted, err := d.loadIdentity()
 	if err != nil {
+		return err
+	}
+	if err := d.openReserve(o); err != nil {
 		return err
 	}
 	if err := d.loadPoints(); err != nil {
@@ -141,7 +149,8 @@ func (d *Dir) load() error {
 		return err
 	}
 	d.number = previous + 1
-	if err := d.start.write(d.number, d.previousBootID); err != nil {
+	// Written in place, which takes room only where a file system copies what it overwrites.
+	if err := d.WithReserve(func() error { return d.start.write(d.number, d.previousBootID) }); err != nil {
 		return err
 	}
 	if holds, err := d.holdsData(); err != nil {
@@ -149,7 +158,7 @@ func (d *Dir) load() error {
 	} else if !d.pointsKnown && (minted || !holds) {
 		// From now on a missing sync-point file means damage, not a young directory.
 		d.pointsKnown = true
-		if err := d.save(); err != nil {
+		if err := d.mustSave(); err != nil {
 			return err
 		}
 	}
@@ -174,7 +183,9 @@ func (d *Dir) sameBoot() bool { return d.bootID != "" && d.bootID == d.previousB
 
 // CommitBootID records this run's boot id, synced. It must be called only after the registration that judged the previous one is
 // committed: a crash before that has to be judged by the old id again (I4).
-func (d *Dir) CommitBootID() error { return d.start.write(d.number, d.bootID) }
+func (d *Dir) CommitBootID() error {
+	return d.WithReserve(func() error { return d.start.write(d.number, d.bootID) })
+}
 
 // Path is the directory's path.
 func (d *Dir) Path() string { return d.path }
@@ -241,6 +252,7 @@ func (d *Dir) OpenLog(tp kafka.TopicPartition, o LogOptions) (*Log, error) {
 
 // OpenMetadataLog opens the metadata log. It is the same Log, but never in the syncer's queue: its owner calls Sync.
 func (d *Dir) OpenMetadataLog(o LogOptions) (*Log, error) {
+	o.Essential = true
 	return d.openLog(kafka.MetadataPartition, o, false)
 }
 
@@ -259,8 +271,11 @@ func (d *Dir) openLog(tp kafka.TopicPartition, o LogOptions, grouped bool) (*Log
 	p, known := d.mu.points[tp]
 	d.mu.Unlock()
 
-	l := newLog(d, tp, o, grouped)
-	err := l.open(p, known)
+	var l *Log
+	err := d.WithReserve(func() error {
+		l = newLog(d, tp, o, grouped) // anew: what a failed attempt found is not built upon
+		return l.open(p, known)
+	})
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err != nil {
@@ -297,9 +312,9 @@ func (d *Dir) Close(o CloseOptions) error {
 		errs = append(errs, l.Close())
 	}
 	d.syncer.stop()
-	errs = append(errs, d.save())
+	errs = append(errs, d.mustSave())
 	if err := errors.Join(errs...); err == nil && o.Clean && d.allFlushed() {
-		errs = append(errs, d.writeClean(o.BrokerEpoch))
+		errs = append(errs, d.WithReserve(func() error { return d.writeClean(o.BrokerEpoch) }))
 	}
 	return errors.Join(append(errs, d.lock.Close())...)
 }

@@ -27,7 +27,10 @@
 // Log.mu, then Dir.mu or Syncer.mu, which are leaves. Callbacks (OnStored) run on the syncer's goroutine, the metadata log's on that of
 // Sync, without any lock held.
 //
-// Files: dir.go, foreign.go, identity.go, startfile.go, clean.go, syncpoint.go and quarantine.go are the data directory; log.go, append.go,
+// A full disk: what must go on (metadata, internal topics, raising a log's start) may spend the reserve; records of user topics are then
+// refused until it can be written again (reserve.go).
+//
+// Files: dir.go, foreign.go, identity.go, startfile.go, clean.go, syncpoint.go, quarantine.go and reserve.go are the data directory; log.go, append.go,
 // read.go, lookup.go, truncate.go, prefix.go, reset.go, retention.go and roll.go are the operations of a log; open.go,
 // recover.go, adopt.go, scan.go, promised.go and
 // replay.go bring one back, marker.go keeps what is wrong with it; segment.go, segmentmeta.go and index.go are the files of a segment;

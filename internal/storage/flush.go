@@ -110,7 +110,12 @@ func (j *flushJob) end(err error) {
 func (j *flushJob) seal() (int, error) {
 	l := j.log
 	for i, s := range j.seals {
-		if err := writeSegmentMeta(l.dir.fs, s, j.metas[i]); err != nil {
+		seal := func() error { return writeSegmentMeta(l.dir.fs, s, j.metas[i]) }
+		err := seal()
+		if err != nil && l.madeRoom(err) {
+			err = seal()
+		}
+		if err != nil {
 			return i, err
 		}
 	}

@@ -76,6 +76,18 @@ const (
 	// reasonMax bounds the text in a damage marker.
 	reasonMax = 4096
 
+	// ReserveBytesDefault is the size of the reserve: some minutes of metadata and group progress, and the snapshots of a large cluster,
+	// on a disk that records have filled.
+	ReserveBytesDefault = 64 << 20
+
+	// reserveFraction is the part of a small disk's capacity that the reserve takes at most, and reserveBytesMin what it has at least: a
+	// vote, a metadata snapshot and a sync point of a small cluster with room to spare.
+	reserveFraction = 32
+	reserveBytesMin = 256 << 10
+
+	// reservePiece is how much of the reserve is written and synced at a time: some 10 ms of a slow disk.
+	reservePiece = 1 << 20
+
 	// decompressMax bounds what a time lookup decompresses from one batch: what validation let in is below it.
 	decompressMax = 1 << 30
 

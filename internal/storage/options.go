@@ -17,6 +17,8 @@ type DirOptions struct {
 	Log *slog.Logger
 	// Metrics may be nil.
 	Metrics *metrics.Storage
+	// ReserveBytes is the size of the reserve (see reserve.go), less on a small disk; 0 keeps none.
+	ReserveBytes int64
 }
 
 // Identity says whose directory it is.
@@ -67,6 +69,9 @@ type LogOptions struct {
 	IndexInterval int64
 	// ProducerExpiry is how long an idle producer is remembered; 0 means the default.
 	ProducerExpiry time.Duration
+	// Essential lets the log go on when the disk is full: its appends may spend the reserve, and are not refused when it is spent. The
+	// metadata log always is.
+	Essential bool
 	// Start is the first offset of a log that does not exist yet.
 	Start kafka.Offset
 	// OnStored is called without locks, on the syncer's goroutine (for the metadata log: inside Sync), when StoredEnd moved,

@@ -48,7 +48,7 @@ func (l *Log) advanceIO(start kafka.Offset) error {
 		l.mu.Lock()
 		l.detachLocked(doomed)
 		l.mu.Unlock()
-		if err := l.dir.save(); err != nil {
+		if err := l.dir.mustSave(); err != nil {
 			return diskError(err)
 		}
 		l.mu.Lock()

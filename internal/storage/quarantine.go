@@ -19,7 +19,7 @@ func (d *Dir) DropLog(tp kafka.TopicPartition) error {
 	}
 	d.abandon(tp)
 	for _, path := range []string{d.partitionPath(tp), d.quarantinePath(tp)} {
-		if err := d.dropDir(path); err != nil {
+		if err := d.WithReserve(func() error { return d.dropDir(path) }); err != nil {
 			return fmt.Errorf("drop log %s: %w", path, err)
 		}
 	}

@@ -50,7 +50,8 @@ func (l *Log) resetIO(start kafka.Offset) error {
 		return ErrClosed
 	}
 	intent := filepath.Join(l.path, resettingFile)
-	if err := sys.WriteFileAtomic(l.dir.fs, intent, encodeResetting(start)); err != nil {
+	write := func() error { return sys.WriteFileAtomic(l.dir.fs, intent, encodeResetting(start)) }
+	if err := l.dir.WithReserve(write); err != nil {
 		return diskError(err)
 	}
 	l.forgetAll(start)
@@ -59,7 +60,7 @@ func (l *Log) resetIO(start kafka.Offset) error {
 		err = l.beginAnew(start)
 	}
 	if err == nil {
-		err = l.dir.save()
+		err = l.dir.mustSave()
 	}
 	if err == nil {
 		err = removeIfThere(l.dir.fs, intent)

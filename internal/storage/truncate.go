@@ -150,7 +150,7 @@ func (l *Log) lowerPoint(c *cut) error {
 	if !promised {
 		return nil
 	}
-	return diskError(l.dir.save())
+	return diskError(l.dir.mustSave())
 }
 
 // applyCut cuts the log in memory and returns the segments whose files go.
