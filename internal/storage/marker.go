@@ -26,7 +26,7 @@ func (l *Log) damage(c *CorruptError) {
 	}
 	l.dir.log.Error("log is damaged and takes no more records", "log", l.tp.String(), "file", c.File, "pos", c.Pos, "why", c.Why)
 	l.mark(c)
-	if err := l.dir.save(); err != nil {
+	if err := l.dir.mustSave(); err != nil {
 		l.dir.log.Error("the damage could not be noted in the sync-point file", "log", l.tp.String(), "error", err)
 	}
 }
@@ -68,7 +68,7 @@ func (l *Log) mark(c *CorruptError) {
 
 func (l *Log) markDurably(c *CorruptError) error {
 	name := filepath.Join(l.path, damagedFile)
-	err := sys.WriteFileAtomic(l.dir.fs, name, encodeDamage(c))
+	err := l.dir.WithReserve(func() error { return sys.WriteFileAtomic(l.dir.fs, name, encodeDamage(c)) })
 	// A log whose directory was missing has a new one.
 	return errors.Join(err, l.dir.syncParent(l.tp))
 }

@@ -117,7 +117,7 @@ func (l *Log) unlinkIO(doomed []*segment) error {
 	return nil
 }
 
-// keepProducersIO makes sure that a producer snapshot on disk covers what the segments to be removed held. Where the disk has no
+// keepProducersIO makes sure that a producer snapshot on disk covers what the segments to be removed held. Where not even the reserve has
 // room for it the removal goes on without: it is what makes room, and the snapshot is written behind it.
 func (l *Log) keepProducersIO() {
 	_ = l.writeCachesIO()
@@ -129,7 +129,7 @@ func (l *Log) keepProducersIO() {
 	}
 	l.mu.Unlock()
 	if !covered {
-		_ = l.writeCachesIO()
+		_ = l.dir.WithReserve(l.writeCachesIO) // a failure has left checkpoint set, so it can be repeated
 	}
 }
 
