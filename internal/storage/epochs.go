@@ -148,8 +148,8 @@ func (l *Log) loadEpochs(from, end kafka.Offset) (es epochs, covered kafka.Offse
 		return nil, from, false
 	}
 	if ahead = covered > end; ahead {
-		// An epoch that starts exactly at the end has no records yet; it was assigned and stays (C015).
-		es, covered = es.truncate(end+1), end
+		// Also one that starts exactly at the end: its records may have been among them.
+		es, covered = es.truncate(end), end
 	}
 	return es, max(covered, from), ahead
 }

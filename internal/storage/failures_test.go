@@ -296,3 +296,114 @@ func wantUncleanIfLost(t *testing.T, fsys *systest.FS, l *Log) {
 		t.Fatalf("reported %d, left %d, policy %v, and yet clean (I4)", reported, again.End(), got.SyncPointPolicy)
 	}
 }
+
+// The entry of a dropped partition goes with it, wherever a crash comes in between: it would be damage without a directory, and
+// a partition that comes back would be judged by it.
+func TestI10_DroppedLogLeavesNoEntry(t *testing.T) {
+	begin := func() (*systest.FS, *Dir) {
+		fsys := systest.NewFS(1)
+		d := newTestDir(t, fsys)
+		fill(t, openTestLog(t, d, LogOptions{}), 25)
+		d.syncer.runAll()
+		if err := d.SavePoints(nil); err != nil {
+			t.Fatal(err)
+		}
+		return fsys, d
+	}
+	fsys, d := begin()
+	before := fsys.Ops()
+	if err := d.DropLog(testTP); err != nil {
+		t.Fatal(err)
+	}
+	for at := before + 1; at <= fsys.Ops()+1; at++ {
+		for _, mode := range []systest.CrashMode{systest.KillProcess, systest.LoseAll, systest.KeepAll} {
+			crashing, d := begin()
+			crashing.CrashAt(at)
+			_ = d.DropLog(testTP)
+			again := openTestDir(t, crashing.Crash(mode))
+			there, err := again.PartitionDirs()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(there) != len(again.Promised()) {
+				t.Fatalf("crash at %d, %s: directories %v, entries %v", at-before, mode, there, again.Promised())
+			}
+			if len(there) > 0 {
+				continue
+			}
+			// It comes back young.
+			if l := openTestLog(t, again, LogOptions{}); l.Damaged() != nil || l.End() != 0 {
+				t.Fatalf("crash at %d, %s: end %d, damaged: %v", at-before, mode, l.End(), l.Damaged())
+			}
+		}
+	}
+}
+
+// On a full disk the removal is what makes the room for the entry's.
+func TestP43_DropOnAFullDisk(t *testing.T) {
+	fsys := systest.NewFS(1)
+	d := newTestDir(t, fsys)
+	fill(t, openTestLog(t, d, LogOptions{}), 25)
+	d.syncer.runAll()
+	if err := d.SavePoints(nil); err != nil {
+		t.Fatal(err)
+	}
+	fsys.SetFree(0)
+	if err := d.DropLog(testTP); err != nil {
+		t.Fatal(err)
+	}
+	if left := openTestDir(t, fsys.Crash(systest.LoseAll)).Promised(); len(left) != 0 {
+		t.Fatalf("entries left: %v", left)
+	}
+}
+
+// A leader that was deposed before it appended anything follows the next one, also after a crash.
+func TestC015_EpochWithoutRecordsIsTruncatedAway(t *testing.T) {
+	fsys := systest.NewFS(1)
+	d := newTestDir(t, fsys)
+	l := openTestLog(t, d, smallLog)
+	fill(t, l, 3)
+	if err := l.AssignEpoch(5); err != nil {
+		t.Fatal(err)
+	}
+	l.writeCaches()
+	if err := l.TruncateTo(3); err != nil {
+		t.Fatal(err)
+	}
+	b := testBatch(9, 1, 10, 0)
+	b.SetBaseOffset(3)
+	b.SetLeaderEpoch(4)
+	if _, err := l.AppendReplicated(b, testDay); err != nil {
+		t.Fatalf("refused: %v (latest epoch %d)", err, l.LatestEpoch())
+	}
+	if err := l.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	for _, mode := range []systest.CrashMode{systest.KillProcess, systest.LoseAll, systest.KeepAll} {
+		again := openTestLog(t, openTestDir(t, fsys.Clone(mode)), smallLog)
+		if again.Damaged() != nil || again.End() != 4 || again.LatestEpoch() != 4 {
+			t.Errorf("%s: end %d, epoch %d, damaged: %v", mode, again.End(), again.LatestEpoch(), again.Damaged())
+		}
+	}
+}
+
+// The epochs file may be ahead of the records: a power cut took the first one of the newest epoch.
+func TestC015_EpochGoesWithItsLostRecords(t *testing.T) {
+	fsys := systest.NewFS(1)
+	d := newTestDir(t, fsys)
+	l := openTestLog(t, d, smallLog)
+	fill(t, l, 3)
+	d.syncer.runAll()
+	mustAppend(t, l, 5, testBatch(9, 1, 10, 0)) // not synced
+	l.writeCaches()
+	l = openTestLog(t, openTestDir(t, fsys.Crash(systest.LoseAll)), smallLog)
+	if l.End() != 3 {
+		t.Fatalf("end %d, want 3", l.End())
+	}
+	b := testBatch(9, 1, 10, 0)
+	b.SetBaseOffset(3)
+	b.SetLeaderEpoch(4)
+	if _, err := l.AppendReplicated(b, testDay); err != nil {
+		t.Fatalf("%v (latest epoch %d, of which there is no record)", err, l.LatestEpoch())
+	}
+}

@@ -13,22 +13,55 @@ import (
 // DropLog deletes a partition's data, also a quarantined copy. It is called only for a committed metadata record that names the
 // topic's id (I10). The directory is renamed away first, so that a crash leaves all of it or a name that the next start
 // finishes deleting. A partition that is not there is no error.
+//
+// Its entry in the sync-point file goes before the renamed directory does: an entry without any directory is damage, and a
+// partition that comes back would be judged by it.
 func (d *Dir) DropLog(tp kafka.TopicPartition) error {
 	if tp == kafka.MetadataPartition {
 		return fmt.Errorf("%w: the metadata log is never dropped", ErrInvalidAppend)
 	}
 	d.abandon(tp)
-	for _, path := range []string{d.partitionPath(tp), d.quarantinePath(tp)} {
-		if err := d.WithReserve(func() error { return d.dropDir(path) }); err != nil {
+	paths := []string{d.partitionPath(tp), d.quarantinePath(tp)}
+	for _, path := range paths {
+		if err := d.WithReserve(func() error { return d.renameDropped(path) }); err != nil {
 			return fmt.Errorf("drop log %s: %w", path, err)
 		}
 	}
+	err := d.forgetPoint(tp)
+	full := isNoSpace(err)
+	if err != nil && !full {
+		return fmt.Errorf("drop log %s: %w", paths[0], err)
+	}
+	for _, path := range paths {
+		if err := d.WithReserve(func() error { return d.removeDropped(path) }); err != nil {
+			return fmt.Errorf("drop log %s: %w", path, err)
+		}
+	}
+	d.countQuarantined()
+	if full { // there is room now
+		err = d.forgetPoint(tp)
+	}
+	if err != nil {
+		return fmt.Errorf("drop log %s: %w", paths[0], err)
+	}
+	return nil
+}
+
+// forgetPoint takes the entry of a log that is being dropped out of the sync-point file.
+func (d *Dir) forgetPoint(tp kafka.TopicPartition) error {
 	d.mu.Lock()
+	p, known := d.mu.points[tp]
 	delete(d.mu.points, tp)
 	delete(d.mu.flushed, tp)
 	d.mu.Unlock()
-	d.countQuarantined()
-	return nil
+	if !known {
+		return nil
+	}
+	err := d.mustSave()
+	if err != nil { // it may be there yet, and has to go with the next attempt
+		d.setPoint(tp, p)
+	}
+	return err
 }
 
 // abandon closes a log without flushing it.
@@ -44,27 +77,37 @@ func (d *Dir) abandon(tp kafka.TopicPartition) {
 	}
 }
 
-func (d *Dir) dropDir(path string) error {
-	dropped := path + droppedSuffix
-	if err := sys.RemoveAll(d.fs, dropped); err != nil {
+// renameDropped gives a directory, if it is there, the name by which a start knows that it is to be deleted.
+func (d *Dir) renameDropped(path string) error {
+	there, err := sys.Exists(d.fs, path)
+	if err != nil || !there {
 		return err
 	}
-	if err := d.fs.Rename(path, dropped); isMissing(err) {
-		return nil
-	} else if err != nil {
+	if err := d.removeDropped(path); err != nil {
 		return err
 	}
-	if err := d.fs.SyncDir(filepath.Dir(path)); err != nil {
-		return err
-	}
-	if err := sys.RemoveAll(d.fs, dropped); err != nil {
+	if err := d.fs.Rename(path, path+droppedSuffix); err != nil {
 		return err
 	}
 	return d.fs.SyncDir(filepath.Dir(path))
 }
 
-// finishDrops deletes what a crash left of dropped logs.
+// removeDropped deletes what renameDropped has left of a directory.
+func (d *Dir) removeDropped(path string) error {
+	there, err := sys.Exists(d.fs, path+droppedSuffix)
+	if err != nil || !there {
+		return err
+	}
+	if err := sys.RemoveAll(d.fs, path+droppedSuffix); err != nil {
+		return err
+	}
+	return d.fs.SyncDir(filepath.Dir(path))
+}
+
+// finishDrops deletes what a crash left of dropped logs, entries in the sync-point file first.
 func (d *Dir) finishDrops() error {
+	var paths []string
+	forgotten := false
 	for _, under := range []string{topicsDir, quarantineDir} {
 		list, err := d.fs.ReadDir(filepath.Join(d.path, under))
 		if err != nil {
@@ -72,15 +115,43 @@ func (d *Dir) finishDrops() error {
 		}
 		for _, e := range list {
 			name, dropped := strings.CutSuffix(e.Name, droppedSuffix)
-			if _, ours := parsePartitionDir(name); !dropped || !ours {
+			tp, ours := parsePartitionDir(name)
+			if !dropped || !ours {
 				continue
 			}
-			if err := sys.RemoveAll(d.fs, filepath.Join(d.path, under, e.Name)); err != nil {
+			paths = append(paths, filepath.Join(d.path, under, name))
+			live, err := d.holdsLog(tp)
+			if err != nil {
 				return err
+			}
+			if _, known := d.mu.points[tp]; known && !live {
+				delete(d.mu.points, tp)
+				forgotten = true
 			}
 		}
 	}
+	if forgotten {
+		// On a full disk the removal makes the room, and the next save writes it.
+		if err := d.mustSave(); err != nil && !isNoSpace(err) {
+			return err
+		}
+	}
+	for _, path := range paths {
+		if err := d.removeDropped(path); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// holdsLog says whether a partition has a directory, in quarantine or elsewhere.
+func (d *Dir) holdsLog(tp kafka.TopicPartition) (bool, error) {
+	for _, path := range []string{d.partitionPath(tp), d.quarantinePath(tp)} {
+		if there, err := sys.Exists(d.fs, path); err != nil || there {
+			return there, err
+		}
+	}
+	return false, nil
 }
 
 // QuarantineLog puts an unknown partition's directory aside, whole (I10). An open log is closed first; what was wrong with it is logged and

@@ -11,8 +11,9 @@ import (
 )
 
 // TruncateTo cuts the log's end back to `end`, durably: the follower's answer to a divergence that its leader named (I5), and
-// Raft's. If end lies inside a batch the whole batch goes, so End() may then be lower. An end at or above the log's changes
-// nothing, one below the start is ErrOutOfRange. Producer state and epochs move back with the log.
+// Raft's. If end lies inside a batch the whole batch goes, so End() may then be lower. An end at or above the log's cuts nothing,
+// one below the start is ErrOutOfRange. Producer state and epochs move back with the log; an epoch that was assigned at its end
+// and has no record goes too, or the log would refuse the records of the leader that it follows now (C015).
 func (l *Log) TruncateTo(end kafka.Offset) error {
 	l.lockIO()
 	defer l.unlockIO()
@@ -21,6 +22,9 @@ func (l *Log) TruncateTo(end kafka.Offset) error {
 		l.damage(corrupt)
 	}
 	if c == nil {
+		if err == nil {
+			err = l.dropEmptyEpochs(end)
+		}
 		return err
 	}
 	if start := l.Start(); c.end < start {
@@ -39,6 +43,27 @@ func (l *Log) TruncateTo(end kafka.Offset) error {
 	l.dirtyLocked(l.activeLocked()) // also when nothing was cut: the durable end was lowered, and rises again with a sync
 	l.wantFlushLocked()
 	return err
+}
+
+// dropEmptyEpochs forgets the epochs that begin at end, where the log ends too. The file goes first: after a crash it would call the
+// records that are appended next damaged.
+func (l *Log) dropEmptyEpochs(end kafka.Offset) error {
+	l.mu.Lock()
+	es := l.mu.epochs
+	l.mu.Unlock()
+	if len(es) == 0 || es[len(es)-1].start < end {
+		return nil
+	}
+	if err := removeIfThere(l.dir.fs, filepath.Join(l.path, epochsFile)); err != nil {
+		return err
+	}
+	if err := l.dir.fs.SyncDir(l.path); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mu.epochs, l.mu.caches.epochs = l.mu.epochs.truncate(end), true
+	return nil
 }
 
 // emptyAt is the cut through a batch that the log start lies in: nothing is left, and the log goes on, empty, at its start. Its
