@@ -116,7 +116,6 @@ func TestI11_FailedSyncIsRememberedWithoutAMarker(t *testing.T) {
 		fill(t, l, 3)
 		d.syncer.runAll()
 		l.mu.caches.checkpoint = true
-		l.writeCaches()
 		if err := d.SavePoints(nil); err != nil {
 			t.Fatal(err)
 		}
