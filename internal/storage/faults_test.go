@@ -286,3 +286,45 @@ func TestI10_RestoreRefusesByNameWhenBothExist(t *testing.T) {
 		t.Error("files were touched")
 	}
 }
+
+// TestI11_RefusedResetLeavesNoIntent: after a reset that was refused the log goes on, and the next start does not carry it out. Where the intent
+// cannot be taken back the log takes nothing more.
+func TestI11_RefusedResetLeavesNoIntent(t *testing.T) {
+	resets := map[string]func(l *Log) error{
+		"reset":                        func(l *Log) error { return l.Reset(100) },
+		"truncation through the start": func(l *Log) error { return l.TruncateTo(2) },
+	}
+	for what, reset := range resets {
+		for _, faults := range []int{1, 2} {
+			fsys := systest.NewFS(1)
+			d := newTestDir(t, fsys)
+			l := openTestLog(t, d, LogOptions{})
+			mustAppend(t, l, 0, testBatch(1, 4, 20, 0))
+			fill(t, l, 3)
+			d.syncer.runAll()
+			if err := l.AdvanceStart(2); err != nil {
+				t.Fatal(err)
+			}
+			left := faults
+			fsys.Hook(func(op systest.Op) error {
+				if left > 0 && op.Kind == systest.OpSyncDir && op.Name == logDirName() {
+					left--
+					return systest.ErrNoSpace
+				}
+				return nil
+			})
+			if err := reset(l); err == nil {
+				t.Fatalf("%s: no error", what)
+			}
+			if _, err := l.Append(0, testBatch(9, 1, 10, 0), testDay); (err == nil) != (faults == 1) {
+				t.Fatalf("%s, %d faults: append: %v", what, faults, err)
+			}
+			d.syncer.runAll()
+			stored := l.StoredEnd()
+			again := openTestLog(t, openTestDir(t, fsys.Crash(systest.KillProcess)), LogOptions{})
+			if faults == 1 && (again.End() != stored || again.Start() != 2) {
+				t.Errorf("%s: stored up to %d; after kill -9 the log is [%d, %d)", what, stored, again.Start(), again.End())
+			}
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -52,6 +53,9 @@ func (l *Log) resetIO(start kafka.Offset) error {
 	intent := filepath.Join(l.path, resettingFile)
 	write := func() error { return sys.WriteFileAtomic(l.dir.fs, intent, encodeResetting(start)) }
 	if err := l.dir.WithReserve(write); err != nil {
+		if left := l.withdraw(intent); left != nil {
+			l.fail(left) // the next start may carry the reset out, so nothing may be acknowledged before
+		}
 		return diskError(err)
 	}
 	l.forgetAll(start)
@@ -76,6 +80,14 @@ func (l *Log) resetIO(start kafka.Offset) error {
 	defer l.mu.Unlock()
 	l.wantFlushLocked()
 	return nil
+}
+
+// withdraw takes back an intent that was refused: its last step may have failed with the name in place, and the log goes on.
+func (l *Log) withdraw(intent string) error {
+	if there, err := sys.Exists(l.dir.fs, intent); err != nil || !there {
+		return err
+	}
+	return errors.Join(removeIfThere(l.dir.fs, intent), l.dir.fs.SyncDir(l.path))
 }
 
 // forgetAll empties the log in memory; the one segment it leaves has no file yet.
