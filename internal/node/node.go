@@ -34,6 +34,8 @@ const (
 	reconcileAgain = 2 * time.Second
 	// devReserveBytes is the reserve under `dev`, whose directory is mostly thrown away: small, so that no start writes 64 MiB.
 	devReserveBytes = 1 << 20
+	// presenceEvery is how often the node looks whether its data directory is still there; a sync round looks by itself.
+	presenceEvery = 2 * time.Second
 	// httpStopMax bounds how long open HTTP requests may take once the node stops.
 	httpStopMax = 2 * time.Second
 )

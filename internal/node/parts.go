@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"strandline.dev/internal/config"
 	"strandline.dev/internal/controller"
@@ -98,7 +99,7 @@ func (n *Node) live() error {
 	return nil
 }
 
-func (n *Node) openDir(context.Context) error {
+func (n *Node) openDir(ctx context.Context) error {
 	o := storage.DirOptions{
 		Machine: n.o.Machine, Path: n.o.Config.Data.Dir, Log: n.log, Metrics: n.metrics.Storage, ReserveBytes: storage.ReserveBytesDefault,
 	}
@@ -113,7 +114,24 @@ func (n *Node) openDir(context.Context) error {
 	n.stops = append(n.stops, func() error {
 		return d.Close(storage.CloseOptions{Clean: n.clean, BrokerEpoch: n.epoch})
 	})
+	n.stops = append(n.stops, n.background(ctx, "data directory", n.watchDir))
 	return nil
+}
+
+// watchDir ends the node when its data directory has been removed or replaced under it.
+func (n *Node) watchDir(ctx context.Context) error {
+	look := time.NewTicker(presenceEvery)
+	defer look.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-look.C:
+			if err := n.dir.Present(); err != nil {
+				return err
+			}
+		}
+	}
 }
 
 func (n *Node) openQuorum(ctx context.Context) error {

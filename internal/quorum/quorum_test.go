@@ -83,7 +83,7 @@ func TestADirectoryThatIsNotInTheTableOfVotersIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = openTestNode(t, fs, testOptions{})
-		if !errors.Is(err, ErrNotAVoter) || !strings.Contains(err.Error(), n.dir.Identity().DirectoryID.String()) {
+		if !errors.Is(err, ErrNotAVoter) || !strings.Contains(err.Error(), n.dir.Identity().DirectoryID.Hex()) {
 			t.Fatalf("metadata without this directory: %v", err)
 		}
 	})

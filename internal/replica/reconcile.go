@@ -19,13 +19,15 @@ type reconciled struct {
 	// registered, defaults and own are what every topic depends on besides itself.
 	registered    bool
 	defaults, own map[string]string
-	quarantined   map[kafka.TopicPartition]struct{}
+	// quarantined are the partitions in quarantine, unmoved those that could not be moved there yet and are tried again.
+	quarantined, unmoved map[kafka.TopicPartition]struct{}
 }
 
 func newReconciled() reconciled {
 	return reconciled{
 		seen:        map[kafka.TopicID]*metadata.Topic{},
 		quarantined: map[kafka.TopicPartition]struct{}{},
+		unmoved:     map[kafka.TopicPartition]struct{}{},
 	}
 }
 
@@ -241,12 +243,19 @@ func (ps *pass) quarantine() {
 	if ps.full {
 		suspects = ps.h.Partitions()
 	}
+	unmoved := ps.h.rec.unmoved
+	for tp := range unmoved {
+		suspects = append(suspects, tp)
+	}
 	for _, tp := range suspects {
-		if ps.h.partition(tp) == nil || ps.wanted(tp) {
+		_, again := unmoved[tp]
+		delete(unmoved, tp)
+		if (!again && ps.h.partition(tp) == nil) || ps.wanted(tp) {
 			continue
 		}
 		ps.h.stop(tp)
 		if err := ps.h.dir.QuarantineLog(tp); err != nil {
+			unmoved[tp] = struct{}{}
 			ps.errs = append(ps.errs, fmt.Errorf("quarantine %v: %w", tp, err))
 			continue
 		}

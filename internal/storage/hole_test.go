@@ -11,20 +11,6 @@ import (
 // batches behind them. The log is cut at the hole, everything that was stored is there, and the partition goes on by itself.
 // While the page cache lives, or for other damage at the same place, nothing is cut.
 func TestC021_HoleOfAPowerCutIsCut(t *testing.T) {
-	build := func(t *testing.T) (*systest.FS, kafka.Offset, int64) {
-		fsys := systest.NewFS(1)
-		d := newTestDir(t, fsys)
-		l := openTestLog(t, d, LogOptions{})
-		fill(t, l, 60)
-		d.syncer.runAll()
-		stored := l.StoredEnd()
-		if err := d.SavePoints(func(kafka.TopicPartition) kafka.Offset { return stored }); err != nil {
-			t.Fatal(err)
-		}
-		size := l.Size()
-		fill(t, l, 200) // written, not synced
-		return fsys, stored, size
-	}
 	name := logFile("00000000000000000000.log")
 	firstPage := func(size int64) int64 { return (size/pageBytes + 1) * pageBytes }
 	for _, c := range []struct {
@@ -56,7 +42,7 @@ func TestC021_HoleOfAPowerCutIsCut(t *testing.T) {
 		}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			fsys, stored, size := build(t)
+			fsys, stored, size := writtenAndStored(t)
 			fsys = fsys.Crash(c.mode)
 			if err := c.harm(t, fsys, size); err != nil {
 				t.Fatal(err)
@@ -83,4 +69,22 @@ func TestC021_HoleOfAPowerCutIsCut(t *testing.T) {
 			}
 		})
 	}
+}
+
+// writtenAndStored returns a log with 60 records that are stored and 200 behind them that are only written, and its size up to the stored
+// ones.
+func writtenAndStored(t *testing.T) (*systest.FS, kafka.Offset, int64) {
+	t.Helper()
+	fsys := systest.NewFS(1)
+	d := newTestDir(t, fsys)
+	l := openTestLog(t, d, LogOptions{})
+	fill(t, l, 60)
+	d.syncer.runAll()
+	stored := l.StoredEnd()
+	if err := d.SavePoints(func(kafka.TopicPartition) kafka.Offset { return stored }); err != nil {
+		t.Fatal(err)
+	}
+	size := l.Size()
+	fill(t, l, 200) // written, not synced
+	return fsys, stored, size
 }
