@@ -149,8 +149,8 @@ func (l *Log) beginAnew(start kafka.Offset) error {
 	}
 	l.mu.Lock()
 	l.mu.failed, l.mu.damaged, l.mu.failureTold = nil, nil, false
-	l.mu.Unlock()
 	l.mu.judged, l.mu.unmarked = nil, false
+	l.mu.Unlock()
 	return nil
 }
 
