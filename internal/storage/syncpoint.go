@@ -160,10 +160,10 @@ func (d *Dir) SavePoints(hw func(kafka.TopicPartition) kafka.Offset) error {
 	return d.save()
 }
 
-// save writes the file so that everything that was true when it was called is on disk when it returns nil. Callers that come
 // mustSave is save for what may not wait until the disk has room: a start that is raised so that segments can go, a truncation, the end.
 func (d *Dir) mustSave() error { return d.WithReserve(d.save) }
 
+// save writes the file so that everything that was true when it was called is on disk when it returns nil. Callers that come
 // together share one write.
 func (d *Dir) save() error {
 	d.mu.Lock()
