@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -140,6 +141,8 @@ func (r *runner) step(name, result, why string) {
 		r.failed = append(r.failed, name+": reported twice")
 	}
 	switch {
+	case !slices.Contains(steps.Names, name):
+		r.failed = append(r.failed, name+": no step of the walk")
 	case result == "ok" && name == "kill-9" && !r.killed:
 		r.failed = append(r.failed, name+": the program never asked for the restart")
 	case result == "ok":
@@ -180,21 +183,27 @@ func (r *runner) lenience() steps.Lenience {
 	return steps.Lenience{Keys: lacks("keys"), Values: lacks("values"), HeaderValues: lacks("null-headers"), Repeats: lacks("headers")}
 }
 
-// judge fails the test unless every step was reported and none failed; it prints the ends of both logs.
+// judge fails the test with what verdict found, and prints the ends of both logs.
 func (r *runner) judge(ended error) {
 	r.t.Helper()
+	_ = r.log.Close()
+	if found := r.verdict(ended); len(found) > 0 {
+		r.t.Errorf("%s\n--- %s\n%s\n--- broker\n%s", strings.Join(found, "\n"), r.log.Name(), tail(r.log.Name()), last(r.b.stderr.String()))
+	}
+}
+
+// verdict is what was wrong with the run: every step must have been reported, none failed, and the program ended well.
+func (r *runner) verdict(ended error) []string {
+	found := r.failed
 	for _, name := range steps.Names {
 		if r.out.steps[name] == "" {
-			r.failed = append(r.failed, name+": not reported")
+			found = append(found, name+": not reported")
 		}
 	}
 	if ended != nil {
-		r.failed = append(r.failed, "the program: "+ended.Error())
+		found = append(found, "the program: "+ended.Error())
 	}
-	_ = r.log.Close()
-	if len(r.failed) > 0 {
-		r.t.Errorf("%s\n--- %s\n%s\n--- broker\n%s", strings.Join(r.failed, "\n"), r.log.Name(), tail(r.log.Name()), last(r.b.stderr.String()))
-	}
+	return found
 }
 
 func tail(file string) string {

@@ -3,6 +3,7 @@ package steps
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -53,7 +54,7 @@ func Compare(want, got Record, l Lenience) error {
 		return fmt.Errorf("value %s, sent %s", show(got.Value), show(want.Value))
 	}
 	if l.Repeats {
-		return compareKeys(want.Headers, got.Headers)
+		return compareKeys(want.Headers, got.Headers, l)
 	}
 	if len(want.Headers) != len(got.Headers) {
 		return fmt.Errorf("%d headers, sent %d", len(got.Headers), len(want.Headers))
@@ -66,15 +67,16 @@ func Compare(want, got Record, l Lenience) error {
 	return nil
 }
 
-// compareKeys checks that every header key that was sent is there, with one of the values sent for it.
-func compareKeys(want, got []Header) error {
+// compareKeys checks that every header key that was sent is there, and nothing that was not sent.
+func compareKeys(want, got []Header, l Lenience) error {
 	for _, w := range want {
-		found := false
-		for _, g := range got {
-			found = found || g.Key == w.Key
-		}
-		if !found {
+		if !slices.ContainsFunc(got, func(g Header) bool { return g.Key == w.Key }) {
 			return fmt.Errorf("header %s is missing", w.Key)
+		}
+	}
+	for _, g := range got {
+		if !slices.ContainsFunc(want, func(w Header) bool { return g.Key == w.Key && same(w.Value, g.Value, l.HeaderValues) }) {
+			return fmt.Errorf("header %s=%s was not sent", g.Key, show(g.Value))
 		}
 	}
 	return nil
