@@ -151,23 +151,33 @@ func (h *Host) Close(clean bool) error {
 	errs := make([]error, len(ends))
 	if clean {
 		parallel(len(ends), func(i int) { errs[i] = ends[i].flush() })
-		hw := make(map[kafka.TopicPartition]kafka.Offset, len(ends))
-		for _, e := range ends {
-			hw[e.tp] = e.hw
-		}
-		if err := h.dir.SavePoints(func(tp kafka.TopicPartition) kafka.Offset { return known(hw, tp) }); err != nil && !sys.IsNoSpace(err) {
-			// On a full disk it is left to Dir.Close, which may spend the reserve; the logs remember the watermarks.
+	}
+	h.closeLogs(ends, errs)
+	if clean {
+		if err := h.dir.SavePoints(nil); err != nil && !sys.IsNoSpace(err) {
+			// On a full disk it is left to Dir.Close, which may spend the reserve; the directory remembers the points.
 			errs = append(errs, fmt.Errorf("sync-point: %w", err))
 		}
 	}
-	parallel(len(ends), func(i int) {
-		if l := ends[i].log; l != nil {
-			if err := l.Close(); err != nil && errs[i] == nil {
-				errs[i] = fmt.Errorf("close %v: %w", ends[i].tp, err)
-			}
-		}
-	})
 	return first(errs)
+}
+
+// closeLogs closes all logs together; an error goes where none is yet.
+func (h *Host) closeLogs(ends []closing, errs []error) {
+	var logs []*storage.Log
+	var of []int
+	hw := make(map[kafka.TopicPartition]kafka.Offset, len(ends))
+	for i, e := range ends {
+		hw[e.tp] = e.hw
+		if e.log != nil {
+			logs, of = append(logs, e.log), append(of, i)
+		}
+	}
+	for n, err := range h.dir.CloseLogs(logs, func(tp kafka.TopicPartition) kafka.Offset { return known(hw, tp) }) {
+		if i := of[n]; err != nil && errs[i] == nil {
+			errs[i] = fmt.Errorf("close %v: %w", ends[i].tp, err)
+		}
+	}
 }
 
 // closing is what is left of a partition at Close.

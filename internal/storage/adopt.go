@@ -172,8 +172,8 @@ func (r *recovery) adoptDurableLocked() {
 			times: segmentTimes{firstAppendMs: r.p.firstAppendMs, lastAppendMs: r.p.lastAppendMs, maxTimestamp: -1}}
 	}
 	l.mu.recovering = l.mu.durable.end < l.mu.end
-	// Names were synced before anything counted as stored; where nothing ever did, nobody knows.
-	l.mu.newNames = l.mu.recovering || l.mu.durable.end == first.base
+	// Names were synced before anything counted as stored, and before a clean stop; else, where nothing ever did, nobody knows.
+	l.mu.newNames = l.mu.recovering || (l.mu.durable.end == first.base && !(r.known && l.dir.isClean))
 	l.mu.newDir = l.mu.newNames
 	for _, s := range r.segments[min(r.scanned, len(r.segments)):] {
 		if l.mu.recovering && s.end > l.mu.durable.end {

@@ -308,9 +308,7 @@ func (d *Dir) Close(o CloseOptions) error {
 	d.mu.closed = true
 	d.mu.Unlock()
 	var errs []error
-	for _, l := range d.openLogs() {
-		errs = append(errs, l.Close())
-	}
+	errs = append(errs, d.CloseLogs(d.openLogs(), nil)...)
 	d.syncer.stop()
 	errs = append(errs, d.mustSave())
 	if err := errors.Join(errs...); err == nil && o.Clean && d.allFlushed() {

@@ -88,6 +88,9 @@ const (
 	// reservePiece is how much of the reserve is written and synced at a time: some 10 ms of a slow disk.
 	reservePiece = 1 << 20
 
+	// failureCausesMax is how many different causes of unwritten cache files are logged at a time.
+	failureCausesMax = 8
+
 	// decompressMax bounds what a time lookup decompresses from one batch: what validation let in is below it.
 	decompressMax = 1 << 30
 

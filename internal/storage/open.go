@@ -19,6 +19,7 @@ type listing struct {
 	resetting bool
 	stale     []string // unfinished writes, and caches without a segment
 	indexed   map[kafka.Offset]bool
+	bare      bool // there is no file of a log
 }
 
 // open brings the log back. p is its entry in the sync-point file, if known. Only the file system's errors are returned, and then
@@ -68,6 +69,7 @@ func (l *Log) find(p point, known bool) error {
 		return err
 	}
 	if len(ls.segments) == 0 {
+		l.mu.caches.whole = ls.bare // else what is there is replaced
 		return l.openEmpty(p, known, marker)
 	}
 	r := newRecovery(l, ls, p, known)
@@ -89,7 +91,7 @@ func (l *Log) list() (*listing, error) {
 	if err != nil {
 		return nil, err
 	}
-	ls := &listing{modified: map[*segment]time.Time{}, indexed: map[kafka.Offset]bool{}}
+	ls := &listing{modified: map[*segment]time.Time{}, indexed: map[kafka.Offset]bool{}, bare: true}
 	bases := map[kafka.Offset]bool{}
 	for _, e := range names {
 		if base, ok := parseOffsetName(e.Name, logSuffix); ok {
@@ -99,6 +101,7 @@ func (l *Log) list() (*listing, error) {
 		}
 	}
 	for _, e := range names {
+		ls.bare = ls.bare && !isLogFile(strings.TrimSuffix(e.Name, tempSuffix))
 		if temp, ok := strings.CutSuffix(e.Name, tempSuffix); ok && isLogFile(temp) {
 			ls.stale = append(ls.stale, e.Name)
 			continue
@@ -192,6 +195,7 @@ func (l *Log) openEmpty(p point, known bool, marker *CorruptError) error {
 	}
 	l.mu.segments = []*segment{s}
 	l.mu.start, l.mu.end, l.mu.hw = start, start, min(hw, start)
+	l.mu.caches.wholeAt = start
 	l.mu.durable = durableEnd{end: start, segment: start, times: noTimes}
 	l.mu.startSaved, l.mu.notified = start, start
 	// Also a directory that was there may never have been synced by the process that made it.
@@ -208,29 +212,6 @@ func (l *Log) openEmpty(p point, known bool, marker *CorruptError) error {
 
 // mayHaveLost says whether the previous run may have lost bytes that it reported as stored under this policy (I4).
 func (d *Dir) mayHaveLost(p FlushPolicy) bool { return p == Replicated && !d.isClean && !d.sameBoot() }
-
-// Close syncs the log, writes its caches, and gives up its files. It returns ErrSyncFailed or *CorruptError when not everything
-// is on disk; the log is closed anyway.
-func (l *Log) Close() error {
-	syncErr := l.Sync()
-	if errors.Is(syncErr, ErrClosed) {
-		return ErrClosed
-	}
-	l.lockIO()
-	defer l.unlockIO()
-	l.mu.Lock()
-	l.mu.caches.checkpoint = true
-	l.mu.Unlock()
-	_ = l.writeCachesIO()
-	l.remarkIO()
-	l.mu.Lock()
-	flushed := syncErr == nil && l.refusalLocked() == nil && l.mu.durable.end == l.mu.end && len(l.mu.unsealed) == 0
-	p := l.pointLocked()
-	l.closeLocked()
-	l.mu.Unlock()
-	l.dir.forget(l, p, flushed)
-	return syncErr
-}
 
 func (l *Log) closeLocked() {
 	l.mu.closed = true

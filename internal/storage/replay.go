@@ -57,6 +57,8 @@ func (r *recovery) caches() error {
 		}
 	}
 	l.mu.caches.epochs = epochsAt < end || ahead
+	l.mu.caches.whole = producersAt == end && epochsAt == end && indexAt == end && !ahead && !r.staleIndex && len(unusable) == 0
+	l.mu.caches.wholeAt = end
 	return r.dropCaches(snapshots, unusable, ahead)
 }
 

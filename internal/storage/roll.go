@@ -22,7 +22,13 @@ type cacheWork struct {
 	grown      int64 // bytes appended since the last checkpoint
 	// saved are the offsets of the producer snapshots on disk, in order.
 	saved []kafka.Offset
+	// whole says that the files on disk stand for the log up to wholeAt: while that is its end, a stop writes none of them again.
+	whole   bool
+	wholeAt kafka.Offset
 }
+
+// standFor says that the cache files on disk are those of a log that ends there.
+func (c *cacheWork) standFor(end kafka.Offset) bool { return c.whole && c.wholeAt == end }
 
 // agedLocked says that a segment is due by its age.
 func (l *Log) agedLocked(s *segment, nowMs int64) bool {
@@ -68,9 +74,16 @@ func (l *Log) createSegmentLocked(base kafka.Offset) (*segment, error) {
 	return s, nil
 }
 
-// writeCaches writes the cache files that are due. Failures are logged: recovery rebuilds what is missing, except producer state whose
-// batches are gone. So a snapshot that could not be written is written again, as of then, by housekeeping (C048).
+// writeCaches is writeCachesFor one log.
 func (l *Log) writeCaches() {
+	var failed cacheFailures
+	l.writeCachesFor(&failed)
+	failed.tell(l.dir.log)
+}
+
+// writeCachesFor writes the cache files that are due. Failures are collected for the log line: recovery rebuilds what is missing, except
+// producer state whose batches are gone. So a snapshot that could not be written is written again, as of then, by housekeeping (C048).
+func (l *Log) writeCachesFor(failed *cacheFailures) {
 	l.lockIO()
 	defer l.unlockIO()
 	l.mu.Lock()
@@ -78,7 +91,7 @@ func (l *Log) writeCaches() {
 	closed := l.mu.closed
 	l.mu.Unlock()
 	if !closed {
-		_ = l.writeCachesIO()
+		_ = l.writeCachesTo(failed)
 	}
 }
 
@@ -92,13 +105,23 @@ type cacheFile struct {
 }
 
 // writeCachesIO is writeCaches for a caller that holds io. Its error says why producer state is not on disk.
-func (l *Log) writeCachesIO() (unsaved error) {
+func (l *Log) writeCachesIO() error {
+	var failed cacheFailures
+	defer failed.tell(l.dir.log)
+	return l.writeCachesTo(&failed)
+}
+
+func (l *Log) writeCachesTo(failed *cacheFailures) (unsaved error) {
 	l.mu.Lock()
+	checkpoint, end := l.mu.caches.checkpoint, l.mu.end
 	files := l.dueCachesLocked()
 	l.mu.Unlock()
+	checkpoint = checkpoint && len(files) > 0 // a damaged log writes none
+	complete := true
 	for _, f := range files {
 		if err := sys.WriteFileAtomic(l.dir.fs, f.path, f.content); err != nil {
-			l.dir.log.Warn("a cache file could not be written", "file", f.path, "error", err)
+			complete = false
+			failed.add(f.path, err)
 			if f.needed {
 				unsaved = errors.Join(unsaved, err)
 			}
@@ -108,11 +131,14 @@ func (l *Log) writeCachesIO() (unsaved error) {
 		f.done()
 		l.mu.Unlock()
 	}
-	if unsaved != nil {
-		l.mu.Lock()
-		l.mu.caches.checkpoint = true
-		l.mu.Unlock()
+	l.mu.Lock()
+	switch c := &l.mu.caches; {
+	case !complete:
+		c.whole, c.checkpoint = false, c.checkpoint || unsaved != nil
+	case checkpoint:
+		c.whole, c.wholeAt = true, end
 	}
+	l.mu.Unlock()
 	l.trimSnapshots()
 	return unsaved
 }

@@ -109,6 +109,8 @@ func (s *Syncer) enqueueCaches(l *Log) {
 }
 
 func (s *Syncer) writeCaches() {
+	var failed cacheFailures
+	defer func() { failed.tell(s.dir.log) }()
 	for {
 		s.mu.Lock()
 		if len(s.mu.caches) == 0 {
@@ -119,7 +121,7 @@ func (s *Syncer) writeCaches() {
 		l := s.mu.caches[0]
 		s.mu.caches = s.mu.caches[1:]
 		s.mu.Unlock()
-		l.writeCaches()
+		l.writeCachesFor(&failed)
 	}
 }
 

@@ -211,7 +211,7 @@ func (l *Log) applyCut(c *cut) []*segment {
 	l.mu.needTrim = false
 	k := &l.mu.caches
 	k.snapshots = slices.DeleteFunc(k.snapshots, func(s producerSnapshot) bool { return s.at > c.end })
-	k.epochs = true
+	k.epochs, k.whole = true, false
 	return doomed
 }
 

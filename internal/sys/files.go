@@ -21,15 +21,15 @@ const privateFile os.FileMode = 0o600
 // it returns an error either content may be found, and the temporary file is gone if it could be removed: on a full disk it
 // would hold the room that is missing.
 func WriteFileAtomic(fsys FS, name string, data []byte) error {
-	temporary := name + temporarySuffix
-	err := writeSynced(fsys, temporary, data)
-	if err == nil {
-		err = fsys.Rename(temporary, name)
+	// The sync must come before the rename: otherwise a power cut can leave the new name with no bytes behind it.
+	if err := writeTemporary(fsys, name, data, File.Sync); err != nil {
+		return err
 	}
-	if err != nil {
+	temporary := name + temporarySuffix
+	if err := fsys.Rename(temporary, name); err != nil {
 		// An error here adds nothing: the next write of this name replaces the file.
 		_ = fsys.Remove(temporary)
-		return fmt.Errorf("write %s: %w", name, err)
+		return named(err, name)
 	}
 	if err := fsys.SyncDir(filepath.Dir(name)); err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
@@ -37,18 +37,23 @@ func WriteFileAtomic(fsys FS, name string, data []byte) error {
 	return nil
 }
 
-// writeSynced creates or empties name, writes data and syncs it. The rename that follows must not come before the sync:
-// otherwise a power cut can leave the new name with no bytes behind it.
-func writeSynced(fsys FS, name string, data []byte) error {
-	f, err := fsys.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, privateFile)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteAt(data, 0)
+// writeTemporary creates or empties the temporary file of name, writes data and calls sync. After an error the file is gone, if that is
+// possible.
+func writeTemporary(fsys FS, name string, data []byte, sync func(File) error) error {
+	temporary := name + temporarySuffix
+	f, err := fsys.OpenFile(temporary, os.O_RDWR|os.O_CREATE|os.O_TRUNC, privateFile)
 	if err == nil {
-		err = f.Sync()
+		_, err = f.WriteAt(data, 0)
+		if err == nil {
+			err = sync(f)
+		}
+		err = errors.Join(err, f.Close())
 	}
-	return errors.Join(err, f.Close())
+	if err != nil {
+		_ = fsys.Remove(temporary)
+		return named(err, name)
+	}
+	return nil
 }
 
 // ReadFile returns the whole content of a file of at most limit bytes. A larger file is ErrTooLarge, and nothing of it is
