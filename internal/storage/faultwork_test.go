@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -104,7 +105,10 @@ func (w *faultWork) chooseFault() {
 		w.kind = kinds[w.rand.IntN(2)]
 	}
 	w.chance = w.rand.Float64()
+	var several sync.Mutex // a sync round syncs files side by side
 	w.fsys.Hook(func(op systest.Op) error {
+		several.Lock()
+		defer several.Unlock()
 		if !w.broken || op.Kind != w.kind || w.rand.Float64() >= w.chance {
 			return nil
 		}
