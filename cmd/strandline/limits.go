@@ -15,6 +15,8 @@ const (
 	produceResultsMax = 10_000
 	// profileBytesMax bounds the profile file, which a person writes.
 	profileBytesMax = 1 << 20
+	// describePage is how many partitions are asked for in one request; a broker may answer with fewer.
+	describePage = 1000
 	// headersMax bounds the headers of one record given by flags or JSON; the broker has its own limit in bytes.
 	headersMax = 10_000
 )

@@ -34,6 +34,7 @@ func TestScripts(t *testing.T) {
 			"broker":      cmdBroker,
 			"samerecords": cmdSameRecords,
 			"flipbyte":    cmdFlipByte,
+			"shorten":     cmdShorten,
 			"filled":      cmdFilled,
 			"usage":       func(ts *testscript.TestScript, neg bool, args []string) { expectFailure(ts, 2, args) },
 			"fails":       func(ts *testscript.TestScript, neg bool, args []string) { expectFailure(ts, 1, args) },
@@ -204,18 +205,34 @@ func cmdFlipByte(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	_, err := fmt.Sscan(args[1], &position)
 	ts.Check(err)
-	names, err := filepath.Glob(ts.MkAbs(args[0]))
-	ts.Check(err)
-	if len(names) != 1 {
-		ts.Fatalf("%s matches %d files", args[0], len(names))
-	}
-	b, err := os.ReadFile(names[0])
+	name := onlyMatch(ts, args[0])
+	b, err := os.ReadFile(name)
 	ts.Check(err)
 	if position >= int64(len(b)) {
-		ts.Fatalf("%s has only %d bytes", names[0], len(b))
+		ts.Fatalf("%s has only %d bytes", name, len(b))
 	}
 	b[position] ^= 0xff
-	ts.Check(os.WriteFile(names[0], b, 0o600))
+	ts.Check(os.WriteFile(name, b, 0o600))
+}
+
+// cmdShorten takes the last byte of a file away.
+func cmdShorten(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: shorten FILE")
+	}
+	name := onlyMatch(ts, args[0])
+	st, err := os.Stat(name)
+	ts.Check(err)
+	ts.Check(os.Truncate(name, st.Size()-1))
+}
+
+func onlyMatch(ts *testscript.TestScript, pattern string) string {
+	names, err := filepath.Glob(ts.MkAbs(pattern))
+	ts.Check(err)
+	if len(names) != 1 {
+		ts.Fatalf("%s matches %d files", pattern, len(names))
+	}
+	return names[0]
 }
 
 // sameRecord says whether two records are equal as a consumer sees them; null and empty differ.

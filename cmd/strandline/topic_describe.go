@@ -180,6 +180,7 @@ func (s *session) describeTopic(ctx context.Context, name string) (describedTopi
 	for _, p := range t.Partitions.Sorted() {
 		d.Partitions = append(d.Partitions, describePartition(p, starts, ends))
 	}
+	s.markOffline(ctx, name, d.Partitions)
 	configs, err := s.topicConfigs(ctx, name)
 	if err != nil {
 		return describedTopic{}, err

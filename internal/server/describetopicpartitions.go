@@ -98,7 +98,12 @@ func (s *Server) describedTopic(img *metadata.Image, t *metadata.Topic, from, un
 		p.Replicas, p.ISR, p.OfflineReplicas = nodeIDs(st.Replicas), nodeIDs(st.ISR), offline(img, st.Replicas)
 		p.EligibleLeaderReplicas, p.LastKnownELR = nodeIDs(st.ELR), nodeIDs(st.LastKnown)
 		p.LeaderID = int32(st.Leader)
-		if code := s.leaderCode(img, st, call, newestMetadata); code != kafka.None {
+		code := s.leaderCode(img, st, call, newestMetadata)
+		if s.offlineHere(t.ID, int32(i), st) {
+			// Only people read this answer, so it says what Metadata cannot.
+			code, p.OfflineReplicas = kafka.KafkaStorageError, withNode(p.OfflineReplicas, s.cfg.Node)
+		}
+		if code != kafka.None {
 			p.ErrorCode, p.LeaderID = int16(code), int32(kafka.NoNode)
 		}
 		out.Partitions = append(out.Partitions, p)

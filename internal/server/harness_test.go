@@ -476,13 +476,19 @@ type spyReplicas struct {
 	parks atomic.Int64
 	fail  atomic.Pointer[error]
 	blind atomic.Bool // the host seems to hold nothing
+	// damaged is a partition whose log seems damaged.
+	damaged atomic.Pointer[kafka.TopicPartition]
 }
 
 func (r *spyReplicas) Describe(tp kafka.TopicPartition) (replica.PartitionStatus, bool) {
 	if r.blind.Load() {
 		return replica.PartitionStatus{}, false
 	}
-	return r.Host.Describe(tp)
+	st, held := r.Host.Describe(tp)
+	if d := r.damaged.Load(); d != nil && *d == tp {
+		st.Role, st.Problem = replica.Offline, "damaged"
+	}
+	return st, held
 }
 
 func (r *spyReplicas) Park(items []replica.FetchItem, o replica.FetchOptions, minBytes int) *replica.FetchWait {

@@ -2,12 +2,14 @@ package server
 
 import (
 	"context"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"strandline.dev/internal/kafka"
 	"strandline.dev/internal/metadata"
+	"strandline.dev/internal/replica"
 )
 
 const (
@@ -186,6 +188,11 @@ func (s *Server) metadataTopic(img *metadata.Image, t *metadata.Topic, req *kmsg
 		p.Partition, p.LeaderEpoch = int32(i), int32(st.LeaderEpoch)
 		p.Replicas, p.ISR = nodeIDs(st.Replicas), nodeIDs(st.ISR)
 		p.OfflineReplicas = offline(img, st.Replicas)
+		if st.Leader == kafka.NoNode && s.offlineHere(t.ID, int32(i), st) {
+			// The error stays LEADER_NOT_AVAILABLE, as Kafka's: it is the one that clients pass such a partition over for (sarama), while the
+			// list says why there is no leader.
+			p.OfflineReplicas = withNode(p.OfflineReplicas, s.cfg.Node)
+		}
 		p.Leader = int32(st.Leader)
 		p.ErrorCode = int16(s.leaderCode(img, st, call, req.Version))
 		if p.ErrorCode != 0 {
@@ -226,6 +233,22 @@ func offline(img *metadata.Image, nodes []kafka.NodeID) []int32 {
 		}
 	}
 	return out
+}
+
+// offlineHere says that the replica on this node is damaged or cannot be opened, and that no other node leads instead.
+func (s *Server) offlineHere(topic kafka.TopicID, partition int32, st *kafka.PartitionState) bool {
+	if (st.Leader != kafka.NoNode && st.Leader != s.cfg.Node) || !slices.Contains(st.Replicas, s.cfg.Node) {
+		return false
+	}
+	status, held := s.cfg.Replicas.Describe(kafka.TopicPartition{Topic: topic, Partition: partition})
+	return held && status.Role == replica.Offline
+}
+
+func withNode(nodes []int32, node kafka.NodeID) []int32 {
+	if slices.Contains(nodes, int32(node)) {
+		return nodes
+	}
+	return append(nodes, int32(node))
 }
 
 // validTopicName is Kafka's rule: 1-249 of letters, digits, '.', '_' and '-', and neither "." nor "..". Whether a topic may be created
