@@ -332,6 +332,31 @@ func TestNotes_AreBounded(t *testing.T) {
 	w.stop(true)
 }
 
+// No client writes a long line into the log: ids may have 32,767 bytes.
+func TestI14_ClientChosenTextIsClippedInLogLines(t *testing.T) {
+	w := newWorld(t)
+	w.joinAlone("workers")
+	s := w.shardOf("workers")
+	w.groups.Close() // the goroutine is gone: its fields are ours
+	w.log.b.Reset()
+	long := strings.Repeat("x", 32_767)
+	var notes []group.Note
+	for kind := group.RebalanceStarted; kind <= group.GroupRemoved; kind++ {
+		notes = append(notes, group.Note{Kind: kind, Group: long, Topic: long, Member: long, Why: long})
+	}
+	s.tell(notes)
+	lines := strings.Split(strings.TrimSpace(w.log.String()), "\n")
+	if len(lines) < len(notes) {
+		t.Fatalf("%d lines of %d notes", len(lines), len(notes))
+	}
+	for _, line := range lines {
+		if len(line) > 4*loggedTextMax+200 {
+			t.Errorf("a line of %d bytes: %.300s", len(line), line)
+		}
+	}
+	w.stop(true)
+}
+
 // The records are Kafka's own: a foreign reader finds the group in the partition that its hash names.
 func TestCoordinator_RecordsAreInTheLog(t *testing.T) {
 	w := newWorld(t)

@@ -40,4 +40,7 @@ const (
 	// noteLinesMax lines about rebalances are logged by one shard in noteLinesEvery; members can cause any number of them.
 	noteLinesMax   = 20
 	noteLinesEvery = 10 * time.Second
+
+	// loggedTextMax cuts client-chosen text in log lines: a group id may have 32,767 bytes.
+	loggedTextMax = 100
 )

@@ -30,11 +30,11 @@ func (l *noteLimit) admit(now time.Time) (suppressed int, ok bool) {
 // tell logs and counts what the core noticed. Expiry is logged always (I10: it is never silent), rebalances as far as the limit allows.
 func (s *shard) tell(notes []group.Note) {
 	for _, n := range notes {
-		log := s.c.cfg.Log.With("group", n.Group)
+		log := s.c.cfg.Log.With("group", clip(n.Group))
 		switch n.Kind {
 		case group.OffsetExpired:
 			s.c.cfg.Metrics.OffsetsExpired.Inc()
-			log.Info("a committed offset has expired", "topic", n.Topic, "topic_partition", n.Partition, "why", n.Why)
+			log.Info("a committed offset has expired", "topic", clip(n.Topic), "topic_partition", n.Partition, "why", clip(n.Why))
 			continue
 		case group.RebalanceStarted:
 			s.c.cfg.Metrics.Rebalances.Inc()
@@ -48,13 +48,21 @@ func (s *shard) tell(notes []group.Note) {
 		}
 		switch n.Kind {
 		case group.RebalanceStarted:
-			log.Info("a group rebalances", "generation", n.Generation, "why", n.Why)
+			log.Info("a group rebalances", "generation", n.Generation, "why", clip(n.Why))
 		case group.RebalanceCompleted:
 			log.Info("a group has its assignments", "generation", n.Generation)
 		case group.MemberRemoved:
-			log.Info("a member left its group", "member", n.Member, "why", n.Why)
+			log.Info("a member left its group", "member", clip(n.Member), "why", clip(n.Why))
 		case group.GroupRemoved:
-			log.Info("a group is removed", "why", n.Why)
+			log.Info("a group is removed", "why", clip(n.Why))
 		}
 	}
+}
+
+// clip cuts client-chosen text for a log line; slog quotes what is not printable.
+func clip(s string) string {
+	if len(s) > loggedTextMax {
+		return s[:loggedTextMax] + "..."
+	}
+	return s
 }
