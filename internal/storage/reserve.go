@@ -43,6 +43,8 @@ type reserve struct {
 	mu struct {
 		sync.Mutex
 		spends uint64
+		// writing is the file while it is being written: removing its name alone would not give its room back.
+		writing sys.File
 	}
 }
 
@@ -81,6 +83,8 @@ func (r *reserve) path() string { return filepath.Join(r.dir.path, reserveFile) 
 
 // measure finds out how much of the reserve is there.
 func (r *reserve) measure() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	var have int64
 	f, err := r.dir.fs.OpenFile(r.path(), os.O_RDONLY, 0)
 	if err == nil {
@@ -91,8 +95,6 @@ func (r *reserve) measure() error {
 	if err != nil && !isMissing(err) {
 		return err
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.have.Store(have)
 	r.whole.Store(have >= r.size)
 	return nil
@@ -151,7 +153,11 @@ func (r *reserve) spend() {
 	r.mu.Lock()
 	r.mu.spends++
 	r.whole.Store(false)
-	err := removeIfThere(r.dir.fs, r.path())
+	var err error
+	if r.mu.writing != nil {
+		err = r.mu.writing.Truncate(0)
+	}
+	err = errors.Join(err, removeIfThere(r.dir.fs, r.path()))
 	if err == nil {
 		r.have.Store(0)
 		r.unsynced.Store(true)
@@ -232,23 +238,20 @@ func (r *reserve) write(ctx context.Context, spends uint64) (err error) {
 	if _, ok := r.room(); !ok {
 		return ErrNoSpace
 	}
-	f, err := r.dir.fs.OpenFile(r.path(), os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := r.beginWriting()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
+	defer func() { err = errors.Join(err, r.endWriting(f)) }()
 	piece := noise(min(reservePiece, r.size))
 	for at := r.have.Load(); at < r.size; {
-		r.mu.Lock()
-		gone := r.mu.spends != spends
-		r.mu.Unlock()
-		if gone || ctx.Err() != nil {
+		if ctx.Err() != nil {
 			return errReserveGone
 		}
 		if _, ok := r.room(); !ok {
 			return ErrNoSpace // the last bytes are not for the reserve to take
 		}
-		n, err := f.WriteAt(piece[:min(int64(len(piece)), r.size-at)], at)
+		n, err := r.writePiece(f, piece[:min(int64(len(piece)), r.size-at)], at, spends)
 		at += int64(n)
 		if err != nil {
 			r.grown(spends, at)
@@ -261,6 +264,33 @@ func (r *reserve) write(ctx context.Context, spends uint64) (err error) {
 		r.grown(spends, at)
 	}
 	return r.dir.fs.SyncDir(r.dir.path)
+}
+
+// beginWriting opens the file and endWriting closes it, both under the lock: a file that is open and known to nobody would keep its room
+// when its name is removed.
+func (r *reserve) beginWriting() (sys.File, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f, err := r.dir.fs.OpenFile(r.path(), os.O_RDWR|os.O_CREATE, 0o600)
+	r.mu.writing = f
+	return f, err
+}
+
+func (r *reserve) endWriting(f sys.File) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.mu.writing = nil
+	return f.Close()
+}
+
+// writePiece writes to the page cache, under the lock: whoever spends the reserve then finds all of its room, and nothing is written after.
+func (r *reserve) writePiece(f sys.File, b []byte, at int64, spends uint64) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.mu.spends != spends {
+		return 0, errReserveGone
+	}
+	return f.WriteAt(b, at)
 }
 
 // grown notes a piece, unless the file is gone meanwhile.
