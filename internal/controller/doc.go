@@ -24,5 +24,5 @@
 // Concurrency: one goroutine, inside Run, owns everything. Submit may be called from any goroutine.
 //
 // Files: controller.go (Submit, Run), reign.go (the loop's state in one term), round.go (decide and propose), stamp.go (what
-// the shell adds to an event: time, ids, seeds).
+// the shell adds to an event: time, ids, seeds), link.go (how a node reaches the active controller).
 package controller

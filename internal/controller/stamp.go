@@ -45,6 +45,9 @@ func (c *Controller) stamp(ev metadata.Event, next uint64) (metadata.Event, erro
 	case metadata.AlterConfigs:
 		e.Now = now
 		return e, nil
+	case metadata.AlterISR:
+		e.Now = now
+		return e, nil
 	case metadata.FinishTopics:
 		e.Now = now
 		return e, nil

@@ -41,6 +41,10 @@ func (i *Image) Decide(ev Event) Decision {
 		reply = d.electLeaders(ev)
 	case AlterAssignments:
 		reply = d.alterAssignments(ev)
+	case AlterISR:
+		reply = d.alterISR(ev)
+	case ReportDamage:
+		reply = d.reportDamage(ev)
 	case FinishTopics:
 		reply = d.finishTopics()
 	default:
@@ -117,4 +121,15 @@ func more(list []kafka.NodeID, n kafka.NodeID) []kafka.NodeID {
 		return list
 	}
 	return append(slices.Clone(list), n)
+}
+
+// except returns a copy of the list without the nodes of another; nil when it would be empty.
+func except(list, gone []kafka.NodeID) []kafka.NodeID {
+	var out []kafka.NodeID
+	for _, n := range list {
+		if !has(gone, n) {
+			out = append(out, n)
+		}
+	}
+	return out
 }

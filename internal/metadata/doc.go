@@ -20,5 +20,5 @@
 //
 // Files: image.go, apply*.go, table.go (the persistent sorted map under the Image); record.go, codec*.go, snapshot.go; event.go, reply.go,
 // decide.go; one file per decision: register.go, fence.go, elect.go, create.go, place.go, partitions.go, remove.go, configs.go, producerids.go,
-// preferred.go, assignments.go, resume.go; internal.go (what may not be done to the brokers' own topics); names.go, limits.go, errors.go.
+// preferred.go, assignments.go, isr.go, resume.go; internal.go (what may not be done to the brokers' own topics); names.go, limits.go, errors.go.
 package metadata

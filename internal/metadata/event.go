@@ -252,6 +252,40 @@ type NewAssignment struct {
 	Cancel bool
 }
 
+// AlterISR is the wish of a leader: other in-sync replicas for partitions it leads. Reply: []ISRResult in the order of Changes.
+type AlterISR struct {
+	Now time.Time
+	// Node is the leader, Epoch its registration.
+	Node    kafka.NodeID
+	Epoch   kafka.BrokerEpoch
+	Changes []ISRChange
+}
+
+// ISRChange is the wish for one partition. It holds only in the epochs it names (compare and set).
+type ISRChange struct {
+	TP             kafka.TopicPartition
+	LeaderEpoch    kafka.LeaderEpoch
+	PartitionEpoch kafka.PartitionEpoch
+	// ISR is the whole new list, the leader among them. The committed list again drops a pending change: the partition epoch rises.
+	ISR []Member
+	// Lost are replicas that no longer have what they had reported as stored: they are not in ISR and may not stay in the ELR (I4).
+	Lost []kafka.NodeID
+}
+
+// Member is a replica in the registration in which the leader has seen it.
+type Member struct {
+	Node  kafka.NodeID
+	Epoch kafka.BrokerEpoch
+}
+
+// ReportDamage says that a running node has found replicas of its own damaged (I11): they leave ISR and ELR, and where the node led, another leader
+// epoch begins. Reply: DamageNoted.
+type ReportDamage struct {
+	Node    kafka.NodeID
+	Epoch   kafka.BrokerEpoch
+	Damaged []kafka.TopicPartition
+}
+
 func (RegisterBroker) event()      {}
 func (BrokerReady) event()         {}
 func (FenceBroker) event()         {}
@@ -267,3 +301,5 @@ func (AllocateProducerIDs) event() {}
 func (FinishTopics) event()        {}
 func (ElectLeaders) event()        {}
 func (AlterAssignments) event()    {}
+func (AlterISR) event()            {}
+func (ReportDamage) event()        {}

@@ -121,3 +121,18 @@ type Finished struct {
 	// Elected counts the partitions that got a leader.
 	Elected int
 }
+
+// ISRResult is the answer for one partition of AlterISR.
+type ISRResult struct {
+	Outcome
+	TP kafka.TopicPartition
+	// State is the new state, or with a refusal the one that holds; without replicas when the partition is unknown.
+	State kafka.PartitionState
+}
+
+// DamageNoted answers ReportDamage.
+type DamageNoted struct {
+	Outcome
+	// Offline are the partitions that have no eligible leader left.
+	Offline []PartitionName
+}
