@@ -30,6 +30,8 @@ type Registry struct {
 	Broker *Broker
 	// Storage are the instruments of one data directory.
 	Storage *Storage
+	// Peer are the instruments of calls between nodes.
+	Peer *Peer
 
 	prom *prometheus.Registry
 }
@@ -38,7 +40,7 @@ type Registry struct {
 func New() *Registry {
 	p := prometheus.NewRegistry()
 	p.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return &Registry{Broker: newBroker(p), Storage: newStorage(p), prom: p}
+	return &Registry{Broker: newBroker(p), Storage: newStorage(p), Peer: newPeer(p), prom: p}
 }
 
 // Handler serves the registry as a Prometheus scrape target.
@@ -83,8 +85,15 @@ type Broker struct {
 	topics   map[string]struct{}
 }
 
-// ProduceFailed counts one failed partition of a publish. reason is a Kafka error name.
+// unknownTopic labels what names no topic. It is no topic's name.
+const unknownTopic = "(unknown)"
+
+// ProduceFailed counts one failed partition of a publish. topic is the name of a topic that exists, or empty; what a client calls a topic
+// must not come here: labels are kept for ever, and the library panics on one that is not UTF-8. reason is a Kafka error name.
 func (b *Broker) ProduceFailed(topic, reason string) {
+	if topic == "" {
+		topic = unknownTopic
+	}
 	b.mu.Lock()
 	if _, ok := b.topics[topic]; !ok {
 		if len(b.topics) < topicLabelsMax {

@@ -175,7 +175,7 @@ func repeatedPartitions(req *kmsg.ProduceRequest, total int) map[producedPartiti
 // target is the topic that part of a publish goes to: its rules, or why nothing may go there.
 type target struct {
 	topic *metadata.Topic
-	name  string
+	name  string // empty when there is no such topic
 	rules record.Rules
 	// codec is what the topic stores; recompress is false when it stores what comes.
 	codec      record.Codec
@@ -187,7 +187,7 @@ type target struct {
 func (p *publish) target(img *metadata.Image, t *kmsg.ProduceRequestTopic) target {
 	topic, code := findTopic(img, t.Topic, t.TopicID, p.req.Version >= produceByID)
 	if topic == nil {
-		return target{name: t.Topic, refused: refusal{code, "no such topic"}}
+		return target{refused: refusal{code, "no such topic"}} // without a name: only those of topics may become labels of metrics
 	}
 	out := target{topic: topic, name: topic.Name}
 	if topic.Internal || reservedTopic(topic.Name) {
