@@ -30,6 +30,8 @@ type Registry struct {
 	Broker *Broker
 	// Storage are the instruments of one data directory.
 	Storage *Storage
+	// Peer are the instruments of calls between nodes.
+	Peer *Peer
 
 	prom *prometheus.Registry
 }
@@ -38,7 +40,7 @@ type Registry struct {
 func New() *Registry {
 	p := prometheus.NewRegistry()
 	p.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return &Registry{Broker: newBroker(p), Storage: newStorage(p), prom: p}
+	return &Registry{Broker: newBroker(p), Storage: newStorage(p), Peer: newPeer(p), prom: p}
 }
 
 // Handler serves the registry as a Prometheus scrape target.

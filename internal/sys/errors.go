@@ -19,3 +19,6 @@ func IsNoSpace(err error) bool {
 	}
 	return false
 }
+
+// IsRefused reports whether a dial failed because nobody listens at the address.
+func IsRefused(err error) bool { return errors.Is(err, refusedError) }

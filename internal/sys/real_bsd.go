@@ -60,3 +60,6 @@ func systemBootID() string {
 	}
 	return id
 }
+
+// refusedError is the error number of a dial that nobody listens for.
+const refusedError = unix.ECONNREFUSED

@@ -102,3 +102,6 @@ func onDescriptor(op string, f *os.File, call func(fd int) error) error {
 	}
 	return nil
 }
+
+// refusedError is the error number of a dial that nobody listens for.
+const refusedError = unix.ECONNREFUSED

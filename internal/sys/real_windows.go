@@ -49,3 +49,6 @@ func lockFile(f *os.File) error {
 
 // systemBootID is "": Windows has no boot id that a power cut is sure to change, and "" never matches (I4).
 func systemBootID() string { return "" }
+
+// refusedError is the code of a dial that nobody listens for.
+const refusedError = windows.WSAECONNREFUSED
