@@ -1,0 +1,123 @@
+package check
+
+import "sort"
+
+// polls checks what readers were given (P2, P3, P7, P8).
+func (j *judge) polls() {
+	type session struct {
+		Key
+		n int
+	}
+	last := map[session]int64{}
+	committed := j.committed()
+	for _, p := range j.h.Polls {
+		j.observe("polled", p.Key, p.Offset, p.Value)
+		s := session{p.Key, p.Session}
+		before, ok := last[s]
+		last[s] = p.Offset
+		if !ok {
+			continue
+		}
+		if p.Offset <= before {
+			j.violated("P7", p.Key, "session %d was given offset %d after %d", p.Session, p.Offset, before)
+			continue
+		}
+		at := committed[p.Key]
+		i := sort.Search(len(at), func(i int) bool { return at[i] > before })
+		if i < len(at) && at[i] < p.Offset && at[i] >= j.cut[p.Key] {
+			j.violated("P7", p.Key, "session %d was given %d after %d: offset %d lies between", p.Session, p.Offset, before, at[i])
+		}
+	}
+	// What was visible is committed (P8: all readers see prefixes of the one log), so it is in every final log.
+	for i := range j.h.Replicas {
+		r := &j.h.Replicas[i]
+		held := make(map[int64]bool, len(r.Entries))
+		for _, e := range r.Entries {
+			held[e.Offset] = true
+		}
+		for _, p := range j.h.Polls {
+			if p.Key == r.Key && p.Offset >= r.Start && !held[p.Offset] {
+				j.violated("P8", p.Key, "session %d was given offset %d, which node %d does not have", p.Session, p.Offset, r.Node)
+			}
+		}
+	}
+}
+
+// committed lists the offsets that the final logs hold below their high watermarks, in order.
+func (j *judge) committed() map[Key][]int64 {
+	seen := map[Key]map[int64]bool{}
+	for i := range j.h.Replicas {
+		r := &j.h.Replicas[i]
+		if seen[r.Key] == nil {
+			seen[r.Key] = map[int64]bool{}
+		}
+		for _, e := range r.Entries {
+			if e.Offset < r.HighWatermark {
+				seen[r.Key][e.Offset] = true
+			}
+		}
+	}
+	out := map[Key][]int64{}
+	for k, at := range seen {
+		for offset := range at {
+			out[k] = append(out[k], offset)
+		}
+		sort.Slice(out[k], func(a, b int) bool { return out[k][a] < out[k][b] })
+	}
+	return out
+}
+
+// watches checks the ends that clients were shown: above every record acknowledged before the question (P9), and never going back
+// for a client (P10).
+func (j *judge) watches() {
+	acked := map[Key][]*Send{}
+	for i := range j.h.Sends {
+		if s := &j.h.Sends[i]; s.Outcome == OK && s.All && s.Offset >= 0 {
+			acked[s.Key] = append(acked[s.Key], s)
+		}
+	}
+	for _, sends := range acked {
+		sort.Slice(sends, func(a, b int) bool { return sends[a].End < sends[b].End })
+	}
+	byBegin := append([]Watch(nil), j.h.Watches...)
+	sort.Slice(byBegin, func(a, b int) bool { return byBegin[a].Begin < byBegin[b].Begin })
+	type state struct {
+		next    int
+		highest int64
+	}
+	keys := map[Key]*state{}
+	for _, w := range byBegin {
+		k := keys[w.Key]
+		if k == nil {
+			k = &state{highest: -1}
+			keys[w.Key] = k
+		}
+		for list := acked[w.Key]; k.next < len(list) && list[k.next].End < w.Begin; k.next++ {
+			k.highest = max(k.highest, list[k.next].Offset)
+		}
+		if w.HighWatermark <= k.highest {
+			j.violated("P9", w.Key, "client %d was shown the end %d after offset %d had been acknowledged", w.Client, w.HighWatermark, k.highest)
+		}
+	}
+	j.backwards()
+}
+
+func (j *judge) backwards() {
+	type who struct {
+		Key
+		client int
+	}
+	series := map[who][]Watch{}
+	for _, w := range j.h.Watches {
+		at := who{w.Key, w.Client}
+		series[at] = append(series[at], w)
+	}
+	for at, ws := range series {
+		sort.Slice(ws, func(a, b int) bool { return ws[a].Begin < ws[b].Begin })
+		for i := 1; i < len(ws); i++ {
+			if ws[i-1].End <= ws[i].Begin && ws[i].HighWatermark < ws[i-1].HighWatermark {
+				j.violated("P10", at.Key, "client %d was shown %d, then %d", at.client, ws[i-1].HighWatermark, ws[i].HighWatermark)
+			}
+		}
+	}
+}
