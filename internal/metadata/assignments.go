@@ -1,10 +1,6 @@
 package metadata
 
-import (
-	"slices"
-
-	"strandline.dev/internal/kafka"
-)
+import "strandline.dev/internal/kafka"
 
 // findPartition returns a partition of a topic in service.
 func (d *decider) findPartition(n NamedPartition) (*Topic, kafka.PartitionState, Outcome) {
@@ -28,7 +24,7 @@ func (d *decider) alterAssignments(ev AlterAssignments) []AssignmentResult {
 		case !no.OK():
 			r.Outcome = no
 		case n.Cancel:
-			r.Outcome = cancelOutcome(n, &s)
+			r.Outcome = d.cancel(n, t, s)
 		default:
 			r.Outcome = d.assign(ev, n, t, s)
 		}
@@ -37,40 +33,22 @@ func (d *decider) alterAssignments(ev AlterAssignments) []AssignmentResult {
 	return out
 }
 
-func cancelOutcome(n NewAssignment, s *kafka.PartitionState) Outcome {
-	if len(s.Adding)+len(s.Removing) == 0 {
-		return refused(kafka.NoReassignmentInProgress, "partition %d of topic %q is not being moved", n.Partition, n.Topic)
-	}
-	return cannotMove(n, s)
-}
-
-// assign gives a partition the replicas it is to have. The same brokers in another order only change who leads by preference; no other
-// broker ever gets a replica here, because this release has no copying between brokers.
+// assign gives a partition the replicas it is to have. The same brokers in another order only change who leads by preference.
 func (d *decider) assign(ev AlterAssignments, n NewAssignment, t *Topic, s kafka.PartitionState) Outcome {
 	if no := d.replicasOutcome(n.Partition, n.Replicas, len(n.Replicas)); !no.OK() {
 		return no
 	}
-	have := len(s.Replicas) - len(s.Adding)
-	switch {
-	case ev.KeepFactor && len(n.Replicas) != have:
+	if have := len(s.Replicas) - len(s.Adding); ev.KeepFactor && len(n.Replicas) != have {
 		return refused(kafka.InvalidReplicationFactor, "partition %d of topic %q has %d replicas, and %d are given, where the number is to stay",
 			n.Partition, n.Topic, have, len(n.Replicas))
-	case slices.Equal(n.Replicas, s.Replicas) && len(s.Adding)+len(s.Removing) == 0:
-		return Outcome{}
-	case len(s.Adding)+len(s.Removing) > 0 || !sameNodes(n.Replicas, s.Replicas):
-		return cannotMove(n, &s)
 	}
-	s.Replicas = slices.Clone(n.Replicas)
-	d.setPartition(t.ID, n.Partition, s)
-	return Outcome{}
+	return d.move(t, n.Partition, n.Replicas)
 }
 
-func cannotMove(n NewAssignment, s *kafka.PartitionState) Outcome {
-	return refused(kafka.InvalidReplicaAssignment, "partition %d of topic %q stays on the brokers %s: this release does not move replicas",
-		n.Partition, n.Topic, nodeNames(s.Replicas))
-}
-
-// sameNodes compares lists without repeats as sets.
-func sameNodes(a, b []kafka.NodeID) bool {
-	return len(a) == len(b) && !slices.ContainsFunc(a, func(n kafka.NodeID) bool { return !has(b, n) })
+// cancel takes a move back: the replicas that were being added leave again.
+func (d *decider) cancel(n NewAssignment, t *Topic, s kafka.PartitionState) Outcome {
+	if len(s.Adding)+len(s.Removing) == 0 {
+		return refused(kafka.NoReassignmentInProgress, "partition %d of topic %q is not being moved", n.Partition, n.Topic)
+	}
+	return d.move(t, n.Partition, except(s.Replicas, s.Adding))
 }

@@ -46,6 +46,10 @@ func encodeRecord(e *wire.Encoder, r Record) {
 		e.Int64(int64(r.Epoch))
 		e.Bool(r.Fenced)
 		e.Bool(r.Stopping)
+		if r.Draining {
+			e.Tags(wire.Tag{Number: tagDraining})
+			return
+		}
 	case BrokerRemovedRecord:
 		e.Int32(int32(r.Node))
 	case TopicRecord:
@@ -102,9 +106,17 @@ func decodeRecord(d *wire.Decoder) Record {
 		return nil
 	}
 	r := decoders[typ](d)
-	d.Tags(nil)
+	d.Tags(func(t wire.Tag) {
+		if state, ok := r.(BrokerStateRecord); ok && t.Number == tagDraining {
+			state.Draining = true
+			r = state
+		}
+	})
 	return r
 }
+
+// tagDraining of a BrokerStateRecord has no value: that it is there says it.
+const tagDraining = 0
 
 func node(d *wire.Decoder) kafka.NodeID { return kafka.NodeID(d.Int32()) }
 

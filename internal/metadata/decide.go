@@ -41,16 +41,35 @@ func (i *Image) Decide(ev Event) Decision {
 		reply = d.electLeaders(ev)
 	case AlterAssignments:
 		reply = d.alterAssignments(ev)
-	case AlterISR:
-		reply = d.alterISR(ev)
-	case ReportDamage:
-		reply = d.reportDamage(ev)
 	case FinishTopics:
 		reply = d.finishTopics()
 	default:
-		panic(fmt.Sprintf("metadata: no decision for event %T", ev))
+		reply = d.decideReplicas(ev)
 	}
 	return Decision{Records: d.records, Reply: reply}
+}
+
+// decideReplicas answers the events about replicas and the brokers that hold them.
+func (d *decider) decideReplicas(ev Event) any {
+	switch ev := ev.(type) {
+	case AlterISR:
+		return d.alterISR(ev)
+	case ReportDamage:
+		return d.reportDamage(ev)
+	case DrainBroker:
+		return d.drainBroker(ev)
+	case RemoveBroker:
+		return d.removeBroker(ev)
+	case RecoverPartitions:
+		return d.recoverPartitions(ev)
+	case BalanceLeaders:
+		return d.balanceLeaders(ev)
+	case ContinueDrains:
+		return d.continueDrains(ev)
+	case RaiseInternal:
+		return d.raiseInternal(ev)
+	}
+	panic(fmt.Sprintf("metadata: no decision for event %T", ev))
 }
 
 // decider is a decision in the making: a draft that has every record applied that was written so far, so that later steps see earlier ones.

@@ -12,13 +12,16 @@
 //   - I1: EffectiveMinISR is derived in Apply, never in a record: the Apply of the config or of the replica set that changes it sets the
 //     field and raises the partition epoch.
 //   - I3: leader epochs only rise, and each registration raises that of every partition the node led.
-//   - I4: only a member of ISR or ELR is elected; the ELR is empty whenever the ISR has the effective minimum; unclean replicas leave both.
+//   - I3: an ISR changes only by the leader of the present epoch, registered as it says, on the partition epoch it has seen.
+//   - I4: only a member of ISR or ELR is elected, except by RecoverPartitions, an operator's act; the ELR is empty whenever the ISR has the effective
+//     minimum; unclean replicas leave both; only an unfenced broker, in the registration the leader has seen, joins an ISR.
 //   - I10: a replica's directory may be deleted only while PendingPurges names it.
 //   - I13: Apply refuses a version below the Image's and an epoch that goes back.
 //
 // Concurrency: an Image is immutable and may be read by any number of goroutines. Everything else is pure functions.
 //
-// Files: image.go, apply*.go, table.go (the persistent sorted map under the Image); record.go, codec*.go, snapshot.go; event.go, reply.go,
-// decide.go; one file per decision: register.go, fence.go, elect.go, create.go, place.go, partitions.go, remove.go, configs.go, producerids.go,
-// preferred.go, assignments.go, isr.go, resume.go; internal.go (what may not be done to the brokers' own topics); names.go, limits.go, errors.go.
+// Files: image.go, apply*.go, table.go (the persistent sorted map under the Image); record.go, codec.go, snapshot.go; event.go, reply.go,
+// codec_event.go, codec_reply.go, coder.go (how they travel between nodes); decide.go; one file per decision: register.go, fence.go, elect.go,
+// create.go, place.go, partitions.go, remove.go, configs.go, preferred.go, isr.go, assignments.go, move.go, drain.go, raise.go, balance.go (and
+// recovery), resume.go; internal.go (what may not be done to the brokers' own topics); names.go, limits.go, errors.go.
 package metadata

@@ -6,7 +6,7 @@ import (
 	"strandline.dev/internal/kafka"
 )
 
-// candidate picks a leader from a list: an unfenced broker, one that is not stopping if there is any, the one with the fewest leaderships, the
+// candidate picks a leader from a list: an unfenced broker, one that is to stay if there is any, the one with the fewest leaderships, the
 // one named first in the replicas. It returns NoNode when nobody can lead.
 func (d *decider) candidate(s *kafka.PartitionState, from []kafka.NodeID, except kafka.NodeID) kafka.NodeID {
 	best := kafka.NoNode
@@ -22,8 +22,8 @@ func (d *decider) candidate(s *kafka.PartitionState, from []kafka.NodeID, except
 }
 
 func (d *decider) betterLeader(a, b kafka.NodeID) bool {
-	if sa, sb := d.Broker(a).Stopping, d.Broker(b).Stopping; sa != sb {
-		return sb
+	if la, lb := d.Broker(a).leaving(), d.Broker(b).leaving(); la != lb {
+		return lb
 	}
 	return d.loads[a].leaders < d.loads[b].leaders
 }

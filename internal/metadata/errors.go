@@ -8,3 +8,6 @@ var ErrRecord = errors.New("metadata record")
 
 // ErrStale means that an entry is older than the Image (I13).
 var ErrStale = errors.New("metadata entry is older than the image")
+
+// ErrMessage means that bytes are no event or reply of this release.
+var ErrMessage = errors.New("metadata message")

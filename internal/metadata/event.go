@@ -286,6 +286,62 @@ type ReportDamage struct {
 	Damaged []kafka.TopicPartition
 }
 
+// DrainBroker takes a broker out of service for good, without loss: it gets nothing new, its leaderships go to others at once, and its replicas are
+// moved away by ContinueDrains. The mark survives restarts of the broker. Reply: Drained.
+type DrainBroker struct {
+	Principal kafka.Principal
+	Node      kafka.NodeID
+	// Undo takes the mark off; moves in progress go on.
+	Undo bool
+}
+
+// RemoveBroker forgets a broker that holds no replica and runs no more. Reply: BrokerRemoved.
+type RemoveBroker struct {
+	Principal kafka.Principal
+	Node      kafka.NodeID
+}
+
+// RecoverPartitions elects a leader where no replica is sure to have every acknowledged record: the replica with the highest (last epoch, end) of
+// those that are up. Records may be lost, so it is the operator's act (I4). Reply: []Recovered in the order of Partitions.
+type RecoverPartitions struct {
+	Principal  kafka.Principal
+	Partitions []PartitionEnds
+	// Whole refuses until every replica that was last known to be in sync or eligible is up and has told its end.
+	Whole bool
+}
+
+// PartitionEnds are what replicas of a partition have, as they told the caller.
+type PartitionEnds struct {
+	TP   kafka.TopicPartition
+	Ends []ReplicaEnd
+}
+
+// ReplicaEnd is what one replica has: the epoch of its last record, and the offset after it.
+type ReplicaEnd struct {
+	Node      kafka.NodeID
+	LastEpoch kafka.LeaderEpoch
+	End       kafka.Offset
+}
+
+// BalanceLeaders gives leaderships back to the preferred leaders that are up and in sync, at most Max of them. Reply: Balanced.
+type BalanceLeaders struct {
+	Max int
+}
+
+// ContinueDrains begins moves of replicas away from brokers that are being drained, so that at most Max are on the way. Reply: MovesBegun.
+type ContinueDrains struct {
+	Seed uint64
+	Max  int
+}
+
+// RaiseInternal begins moves that give the brokers' own topics Factor replicas, in as many racks as there are, as far as there are brokers for it.
+// At most Max moves of these topics are on the way. Reply: MovesBegun.
+type RaiseInternal struct {
+	Seed   uint64
+	Factor int
+	Max    int
+}
+
 func (RegisterBroker) event()      {}
 func (BrokerReady) event()         {}
 func (FenceBroker) event()         {}
@@ -303,3 +359,9 @@ func (ElectLeaders) event()        {}
 func (AlterAssignments) event()    {}
 func (AlterISR) event()            {}
 func (ReportDamage) event()        {}
+func (DrainBroker) event()         {}
+func (RemoveBroker) event()        {}
+func (RecoverPartitions) event()   {}
+func (BalanceLeaders) event()      {}
+func (ContinueDrains) event()      {}
+func (RaiseInternal) event()       {}

@@ -99,7 +99,7 @@ func (d *decider) ready(ev BrokerReady) BrokerChanged {
 		return BrokerChanged{Outcome: no}
 	}
 	if b.Fenced {
-		d.write(BrokerStateRecord{Node: b.ID, Epoch: b.Epoch})
+		d.write(BrokerStateRecord{Node: b.ID, Epoch: b.Epoch, Draining: b.Draining})
 	}
 	return BrokerChanged{Elected: d.electLeaderless(b.ID), StillLeads: d.loads[b.ID].leaders}
 }
@@ -116,29 +116,42 @@ func (d *decider) fence(ev FenceBroker) BrokerChanged {
 	}
 	gone := d.depart(b.ID, func(kafka.TopicPartition) fault { return sound })
 	if !b.Fenced {
-		d.write(BrokerStateRecord{Node: b.ID, Epoch: b.Epoch, Fenced: true, Stopping: b.Stopping})
+		fenced := b.state()
+		fenced.Fenced = true
+		d.write(fenced)
 	}
 	return BrokerChanged{Elected: gone.elected, StillLeads: d.loads[b.ID].leaders}
 }
 
-// drain hands the leaderships of a stopping broker to members of the ISR that can take them. The rest stays: with nobody to take over, leading to
-// the end is better than leading nothing.
+// drain lets a broker stop.
 func (d *decider) drain(b *Broker) BrokerChanged {
 	if !b.Stopping {
-		d.write(BrokerStateRecord{Node: b.ID, Epoch: b.Epoch, Fenced: b.Fenced, Stopping: true})
+		stopping := b.state()
+		stopping.Stopping = true
+		d.write(stopping)
 	}
+	elected := d.handOver(b.ID)
+	return BrokerChanged{Elected: elected, StillLeads: d.loads[b.ID].leaders}
+}
+
+// handOver gives the leaderships of a broker that is to go to members of the ISR that are to stay. The rest stays with it: with nobody to take
+// over, leading to the end is better than leading nothing.
+func (d *decider) handOver(node kafka.NodeID) int {
 	elected := 0
 	d.eachPartition(func(t *Topic, p int32, s kafka.PartitionState) {
-		if s.Leader != b.ID {
+		if s.Leader != node {
 			return
 		}
-		n := d.candidate(&s, s.ISR, b.ID)
-		if n == kafka.NoNode || d.Broker(n).Stopping {
+		n := d.candidate(&s, s.ISR, node)
+		if n == kafka.NoNode || d.Broker(n).leaving() {
 			return
 		}
 		s.Leader, s.LeaderEpoch = n, s.LeaderEpoch+1
 		d.setPartition(t.ID, p, s)
 		elected++
 	})
-	return BrokerChanged{Elected: elected, StillLeads: d.loads[b.ID].leaders}
+	return elected
 }
+
+// leaving says that a broker is up but not for long.
+func (b *Broker) leaving() bool { return b.Stopping || b.Draining }

@@ -77,6 +77,8 @@ type Broker struct {
 	Roles            []string
 	Registered       time.Time
 	Fenced, Stopping bool
+	// Draining says that the operator takes it out of service: it gets nothing new, and loses what it has to others.
+	Draining bool
 }
 
 // load counts what a broker holds, for placement and election.

@@ -95,30 +95,6 @@ func changeISR(s kafka.PartitionState, c ISRChange) kafka.PartitionState {
 	return s
 }
 
-// settleMove completes a move in the record that makes it complete: every replica that was being added is in sync, and without those being
-// removed the ISR has the effective minimum of the new replica set, so that completing takes no partition below it.
-func (d *decider) settleMove(t *Topic, s *kafka.PartitionState) {
-	if len(s.Adding)+len(s.Removing) == 0 {
-		return
-	}
-	next := *s
-	next.Replicas, next.ISR = except(s.Replicas, s.Removing), except(s.ISR, s.Removing)
-	for _, n := range s.Adding {
-		if !has(s.ISR, n) {
-			return
-		}
-	}
-	if len(next.ISR) < int(min(t.minInsync(), int32(len(next.Replicas)))) {
-		return
-	}
-	next.ELR, next.LastKnown = except(s.ELR, s.Removing), except(s.LastKnown, s.Removing)
-	next.Adding, next.Removing = nil, nil
-	if has(s.Removing, s.Leader) {
-		d.elect(&next, s.Leader)
-	}
-	*s = next
-}
-
 // reportDamage takes damaged replicas out of ISR and ELR, and out of the leadership (I4, I11).
 func (d *decider) reportDamage(ev ReportDamage) DamageNoted {
 	if _, no := d.holder(ev.Node, ev.Epoch); !no.OK() {

@@ -21,11 +21,11 @@ type placed struct {
 	here, before load // in this topic, and of all others
 }
 
-// placer knows the brokers that can take a new replica: unfenced, not stopping. Existing partitions of the topic count as its own.
+// placer knows the brokers that can take a new replica: unfenced, and to stay. Existing partitions of the topic count as its own.
 func (d *decider) placer(seed uint64, existing []kafka.PartitionState) *placer {
 	p := &placer{seed: seed}
 	for b := range d.Brokers() {
-		if b.Fenced || b.Stopping || len(b.Roles) > 0 && !slices.Contains(b.Roles, "broker") {
+		if b.Fenced || b.leaving() || len(b.Roles) > 0 && !slices.Contains(b.Roles, "broker") {
 			continue
 		}
 		c := placed{id: b.ID, rack: b.Rack, before: d.loads[b.ID]}
@@ -74,6 +74,25 @@ func (p *placer) place(partition int32, rf int) []kafka.NodeID {
 		}
 	}
 	return chosen
+}
+
+// add picks one more broker for a partition that others hold, or returns NoNode when there is none.
+func (p *placer) add(partition int32, kept []kafka.NodeID, rackOf func(kafka.NodeID) string) kafka.NodeID {
+	racks := map[string]int{}
+	for _, n := range kept {
+		racks[rackOf(n)]++
+	}
+	best := -1
+	for i := range p.brokers {
+		if !has(kept, p.brokers[i].id) && (best < 0 || p.compare(&p.brokers[i], &p.brokers[best], false, racks, partition) < 0) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return kafka.NoNode
+	}
+	p.brokers[best].here.replicas++
+	return p.brokers[best].id
 }
 
 func (p *placer) compare(a, b *placed, leader bool, racks map[string]int, partition int32) int {

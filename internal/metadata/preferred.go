@@ -46,8 +46,8 @@ func (d *decider) electPreferred(t *Topic, n NamedPartition, s kafka.PartitionSt
 	switch {
 	case s.Leader == first:
 		return refused(kafka.ElectionNotNeeded, "broker %v, the preferred one, leads already", first)
-	case !d.canLead(first) || d.Broker(first).Stopping:
-		return refused(kafka.PreferredLeaderNotAvailable, "broker %v, the preferred one, is not up", first)
+	case !d.canLead(first) || d.Broker(first).leaving():
+		return refused(kafka.PreferredLeaderNotAvailable, "broker %v, the preferred one, is not up, or is to leave", first)
 	case !has(s.ISR, first):
 		return refused(kafka.PreferredLeaderNotAvailable, "broker %v, the preferred one, is not in sync", first)
 	}

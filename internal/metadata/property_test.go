@@ -95,10 +95,6 @@ func regroup(t *rapid.T, w *world) *Image {
 // step decides on one random event and applies the decision.
 func (w *world) step(t *rapid.T) {
 	w.now = w.now.Add(time.Duration(rapid.IntRange(0, 20_000).Draw(t, "pause")) * time.Millisecond)
-	if rapid.IntRange(0, 4).Draw(t, "rejoin") == 0 {
-		w.rejoin(t)
-		return
-	}
 	ev := w.event(t)
 	was := EncodeImage(nil, w.image)
 	d := w.image.Decide(ev)
@@ -116,25 +112,62 @@ func (w *world) step(t *rapid.T) {
 	w.image = next
 }
 
-// rejoin lets an unfenced replica of some partition catch up into the ISR, as its leader will ask for.
-func (w *world) rejoin(t *rapid.T) {
-	var rs []Record
-	for top := range w.image.Topics() {
+// rejoin is what leaders ask for: of each partition, some replica that is up catches up or lags.
+func (w *world) rejoin(t *rapid.T) Event {
+	ev := AlterISR{Now: w.now}
+	for top := range w.image.AllTopics() {
 		for p, s := range top.Partitions {
-			n := rapid.SampledFrom(s.Replicas).Draw(t, "replica")
-			if s.Leader == kafka.NoNode || slices.Contains(s.ISR, n) || !w.image.canLead(n) {
+			if s.Leader == kafka.NoNode || ev.Node != 0 && s.Leader != ev.Node || top.State == StatePurging {
 				continue
 			}
-			s.ISR, s.ELR, s.PartitionEpoch = more(s.ISR, n), less(s.ELR, n), s.PartitionEpoch+1
-			rs = append(rs, PartitionRecord{Topic: top.ID, Partition: int32(p), State: s})
+			ev.Node, ev.Epoch = s.Leader, w.image.Broker(s.Leader).Epoch
+			c := ISRChange{TP: kafka.TopicPartition{Topic: top.ID, Partition: int32(p)}, LeaderEpoch: s.LeaderEpoch, PartitionEpoch: s.PartitionEpoch}
+			for _, n := range s.Replicas {
+				b := w.image.Broker(n)
+				if n == s.Leader || b != nil && (slices.Contains(s.ISR, n) && rapid.IntRange(0, 3).Draw(t, "lags") != 0 || w.image.canLead(n) && rapid.Bool().Draw(t, "joins")) {
+					c.ISR = append(c.ISR, Member{n, b.Epoch})
+				} else if rapid.IntRange(0, 5).Draw(t, "lost") == 0 {
+					c.Lost = append(c.Lost, n)
+				}
+			}
+			ev.Changes = append(ev.Changes, c)
 		}
 	}
-	w.entries = append(w.entries, rs)
-	next, err := w.image.Apply(uint64(len(w.entries)), rs)
-	if err != nil {
-		t.Fatal(err)
+	return ev
+}
+
+// replicaEvent is a random event about replicas and their brokers.
+func (w *world) replicaEvent(t *rapid.T, node kafka.NodeID, epoch kafka.BrokerEpoch) Event {
+	var tps []kafka.TopicPartition
+	var named []NamedPartition
+	for top := range w.image.AllTopics() {
+		for p := range top.Partitions {
+			tps, named = append(tps, kafka.TopicPartition{Topic: top.ID, Partition: int32(p)}), append(named, NamedPartition{top.Name, int32(p)})
+		}
 	}
-	w.image = next
+	at := 0
+	if len(tps) > 0 {
+		at = rapid.IntRange(0, len(tps)-1).Draw(t, "partition")
+	}
+	switch kind := rapid.IntRange(0, 9).Draw(t, "about replicas"); {
+	case kind == 0:
+		return DrainBroker{Node: node, Undo: rapid.Bool().Draw(t, "undo")}
+	case kind == 1:
+		return RemoveBroker{Node: node}
+	case kind == 2:
+		return BalanceLeaders{Max: 2}
+	case kind == 3:
+		return ContinueDrains{Seed: rapid.Uint64().Draw(t, "seed"), Max: 3}
+	case kind == 4 || len(tps) == 0:
+		return RaiseInternal{Seed: 1, Factor: 3, Max: 3}
+	case kind == 5:
+		return ReportDamage{Node: node, Epoch: epoch, Damaged: tps[at : at+1]}
+	case kind == 6:
+		ends := []ReplicaEnd{{node, 1, 5}, {node%4 + 1, 1, 7}}
+		return RecoverPartitions{Partitions: []PartitionEnds{{tps[at], ends}}, Whole: rapid.Bool().Draw(t, "whole")}
+	}
+	target := rapid.Permutation([]kafka.NodeID{1, 2, 3, 4}).Draw(t, "target")[:rapid.IntRange(1, 3).Draw(t, "replicas")]
+	return AlterAssignments{Partitions: []NewAssignment{{named[at], target, rapid.IntRange(0, 3).Draw(t, "cancel") == 0}}}
 }
 
 func (w *world) event(t *rapid.T) Event {
@@ -143,7 +176,11 @@ func (w *world) event(t *rapid.T) Event {
 	if b := w.image.Broker(node); b != nil {
 		epoch = b.Epoch
 	}
-	switch rapid.IntRange(0, 13).Draw(t, "event") {
+	switch rapid.IntRange(0, 20).Draw(t, "event") {
+	case 14, 15, 16:
+		return w.rejoin(t)
+	case 17, 18, 19, 20:
+		return w.replicaEvent(t, node, epoch)
 	case 0:
 		return w.registration(t, node)
 	case 1, 2, 3:
@@ -156,7 +193,7 @@ func (w *world) event(t *rapid.T) Event {
 		w.names = append(w.names, name)
 		return CreateTopics{Now: w.now, Topics: []NewTopic{{
 			ID: testID(fmt.Sprintf("id%d", w.ids)), Name: name, Partitions: int32(rapid.IntRange(1, 3).Draw(t, "partitions")),
-			ReplicationFactor: int16(rapid.IntRange(1, 3).Draw(t, "rf")),
+			ReplicationFactor: int16(rapid.IntRange(1, 3).Draw(t, "rf")), Internal: rapid.IntRange(0, 3).Draw(t, "internal") == 0,
 		}}, Seed: rapid.Uint64().Draw(t, "seed")}
 	case 7:
 		return DeleteTopics{Now: w.now, Topics: []DeleteTopic{{Name: w.name(t)}}, Dev: rapid.Bool().Draw(t, "dev")}
@@ -225,7 +262,7 @@ func faults(before, after *Image) string {
 				return where + "a fenced broker leads"
 			case int32(len(s.ISR)) >= s.EffectiveMinISR && len(s.ELR) > 0:
 				return where + "I4: the ELR is not empty with the minimum in sync"
-			case s.EffectiveMinISR != min(t.minInsync(), int32(len(s.Replicas))):
+			case s.EffectiveMinISR != min(t.minInsync(), int32(len(s.Replicas)-len(s.Adding))):
 				return where + "I1: the effective minimum is wrong"
 			case s.Leader == kafka.NoNode && slices.ContainsFunc(slices.Concat(s.ISR, s.ELR), after.canLead):
 				return where + "a candidate is there and nobody leads"
@@ -243,7 +280,7 @@ func faults(before, after *Image) string {
 			if !slices.Equal(s.ISR, o.ISR) && s.PartitionEpoch == o.PartitionEpoch {
 				return where + "the ISR changed in one partition epoch"
 			}
-			if b, ob := after.Broker(o.Leader), before.Broker(o.Leader); ob != nil && b.Epoch != ob.Epoch && s.LeaderEpoch == o.LeaderEpoch {
+			if b, ob := after.Broker(o.Leader), before.Broker(o.Leader); b != nil && ob != nil && b.Epoch != ob.Epoch && s.LeaderEpoch == o.LeaderEpoch {
 				return where + "I3: the leader registered again in the same leader epoch"
 			}
 		}

@@ -136,3 +136,36 @@ type DamageNoted struct {
 	// Offline are the partitions that have no eligible leader left.
 	Offline []PartitionName
 }
+
+// Drained answers DrainBroker, and says what the broker still has.
+type Drained struct {
+	Outcome
+	Leaders, Replicas int
+}
+
+// BrokerRemoved answers RemoveBroker.
+type BrokerRemoved struct {
+	Outcome
+}
+
+// Recovered is the answer for one partition of RecoverPartitions.
+type Recovered struct {
+	Outcome
+	PartitionName
+	// Leader was elected with the records up to End of epoch LastEpoch.
+	Leader    kafka.NodeID
+	LastEpoch kafka.LeaderEpoch
+	End       kafka.Offset
+}
+
+// Balanced answers BalanceLeaders.
+type Balanced struct {
+	// Moved leaderships have gone to their preferred leaders, Left more could.
+	Moved, Left int
+}
+
+// MovesBegun answers ContinueDrains and RaiseInternal.
+type MovesBegun struct {
+	// Begun partitions have a move from now on. Stuck ones should, and no broker can take the replica.
+	Begun, Stuck int
+}

@@ -200,8 +200,7 @@ func (s *script) topicEvent(c command, who kafka.Principal) Event {
 	case "finish":
 		return FinishTopics{Now: s.now}
 	}
-	s.t.Fatalf("unknown command %q", c.verb)
-	return nil
+	return s.replicaEvent(c, who)
 }
 
 // epoch is the broker's own epoch unless the command gives one.

@@ -276,6 +276,12 @@ func valueText(v any) string {
 		return fmt.Sprintf("%v %q", v.Code, v.Message)
 	case kafka.ID:
 		return idText(v)
+	case kafka.TopicPartition:
+		return fmt.Sprintf("%s-%d", idText(v.Topic), v.Partition)
+	case PartitionName:
+		return fmt.Sprintf("%s-%d", v.Topic, v.Partition)
+	case kafka.PartitionState:
+		return "{" + stateText(v) + "}"
 	case *string:
 		return *v
 	case time.Time:
@@ -338,8 +344,12 @@ func show(i *Image, c command) string {
 		}
 	case c.flag("brokers"):
 		for n := range i.Brokers() {
-			fmt.Fprintf(&b, "broker %d epoch=%d fenced=%v stopping=%v replicas=%d leaders=%d %s\n",
-				n.ID, n.Epoch, n.Fenced, n.Stopping, i.loads[n.ID].replicas, i.loads[n.ID].leaders, valueText(i.BrokerConfigs(n.ID)))
+			draining := ""
+			if n.Draining {
+				draining = "draining "
+			}
+			fmt.Fprintf(&b, "broker %d epoch=%d fenced=%v stopping=%v %sreplicas=%d leaders=%d %s\n",
+				n.ID, n.Epoch, n.Fenced, n.Stopping, draining, i.loads[n.ID].replicas, i.loads[n.ID].leaders, valueText(i.BrokerConfigs(n.ID)))
 		}
 		fmt.Fprintf(&b, "all brokers %s\n", valueText(i.BrokerConfigs(kafka.NoNode)))
 	}
@@ -354,7 +364,7 @@ func differs(a, b *Image) string {
 	switch {
 	case a.version != b.version, a.clusterID != b.clusterID, a.producerID != b.producerID, a.partitions != b.partitions:
 		return fmt.Sprintf("version %d/%d, producer id %d/%d, partitions %d/%d", a.version, b.version, a.producerID, b.producerID, a.partitions, b.partitions)
-	case !reflect.DeepEqual(a.brokers, b.brokers) || !reflect.DeepEqual(a.voters, b.voters):
+	case len(a.brokers)+len(b.brokers) > 0 && !reflect.DeepEqual(a.brokers, b.brokers) || !reflect.DeepEqual(a.voters, b.voters):
 		return "brokers or voters differ"
 	case len(a.loads)+len(b.loads) > 0 && !maps.Equal(a.loads, b.loads):
 		return fmt.Sprintf("loads differ: %v, %v", a.loads, b.loads)

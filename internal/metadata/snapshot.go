@@ -46,7 +46,7 @@ func (i *Image) records() []Record {
 		rs = append(rs, ClusterRecord{ClusterID: i.clusterID, Voters: i.voters})
 	}
 	for _, b := range i.brokers {
-		rs = append(rs, b.record(), BrokerStateRecord{Node: b.ID, Epoch: b.Epoch, Fenced: b.Fenced, Stopping: b.Stopping})
+		rs = append(rs, b.record(), b.state())
 	}
 	for _, n := range slices.Sorted(maps.Keys(i.configs)) {
 		rs = appendConfigs(rs, kafka.TopicID{}, n, i.configs[n])
@@ -93,6 +93,11 @@ func (b *Broker) record() BrokerRecord {
 		Node: b.ID, Epoch: b.Epoch, Incarnation: b.Incarnation, Directory: b.Directory, StartNumber: b.StartNumber, BootID: b.BootID,
 		Rack: b.Rack, ClusterAddress: b.ClusterAddress, Listeners: b.Listeners, Roles: b.Roles, RegisteredMs: b.Registered.UnixMilli(),
 	}
+}
+
+// state is the record of what a broker may do; a change of one field starts from it, so that the others stay.
+func (b *Broker) state() BrokerStateRecord {
+	return BrokerStateRecord{Node: b.ID, Epoch: b.Epoch, Fenced: b.Fenced, Stopping: b.Stopping, Draining: b.Draining}
 }
 
 // appendTopic writes configs before partitions, so that applying them raises no partition epoch, and the state last.
