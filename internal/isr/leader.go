@@ -31,6 +31,8 @@ type Effects struct {
 	// Lost says that the replica LostReplica no longer holds bytes it had counted for.
 	Lost        bool
 	LostReplica kafka.NodeID
+	// Change says that another ISR may be due: call Propose.
+	Change bool
 }
 
 // Leader is the leadership of one partition in one leader epoch.
@@ -41,12 +43,13 @@ type Leader struct {
 	epochStart kafka.Offset
 	hw         kafka.Offset // only advance (highwatermark.go) sets it after New
 	replicas   []progress   // self and every other replica, in the order of state.Replicas
+	marks      marks        // ends of the leader's log, to measure lag by
 }
 
 // New begins a leadership. Its effects are those of the leader's own stored end: with one replica the watermark may be at
 // the end already.
 func New(s Start) (*Leader, Effects) {
-	l := &Leader{self: s.Self, epochStart: s.End, hw: s.HighWatermark}
+	l := &Leader{self: s.Self, epochStart: s.End, hw: s.HighWatermark, marks: marks{required: kafka.NoOffset}}
 	l.adopt(s.State)
 	l.replica(s.Self).own(s.Stored)
 	return l, l.advance()
@@ -64,41 +67,59 @@ func (l *Leader) Stored(end kafka.Offset) Effects {
 	return l.advance()
 }
 
-// Fetched takes in that a replica fetched at an offset which was found free of divergence, in the given leader epoch.
-func (l *Leader) Fetched(node kafka.NodeID, epoch kafka.LeaderEpoch, at kafka.Offset) Effects {
-	return l.follow(node, epoch, func(r *progress) bool { return r.fetched(at) })
-}
-
-// Reported takes in the stored end that a replica reported in the given leader epoch.
-func (l *Leader) Reported(node kafka.NodeID, epoch kafka.LeaderEpoch, stored kafka.Offset) Effects {
-	return l.follow(node, epoch, func(r *progress) bool { return r.reported(stored) })
-}
-
-func (l *Leader) follow(node kafka.NodeID, epoch kafka.LeaderEpoch, f func(*progress) bool) Effects {
-	r := l.replica(node)
-	if epoch != l.state.LeaderEpoch || r == nil || node == l.self {
-		return Effects{} // of another reign, or of a node that holds no replica: says nothing about this one (I3)
+// Fetched takes in that a replica fetched at an offset which was found free of divergence.
+func (l *Leader) Fetched(from Origin, at kafka.Offset) Effects {
+	r := l.speaker(from)
+	if r == nil {
+		return Effects{}
 	}
-	if lost := f(r); lost {
-		return Effects{Lost: true, LostReplica: node}
-	}
-	return l.advance()
+	return l.heard(r, r.fetched(from.Sequence, at))
 }
 
-// Propose opens an ISR change. From now until Update brings a newer partition epoch the watermark also waits for the
-// proposed members: the controller may have committed the change although no answer came (C018). Proposing the committed
-// ISR again is how an open change is given up (I3).
-func (l *Leader) Propose(isr []kafka.NodeID) {
-	for _, n := range isr {
-		if !slices.Contains(l.proposed, n) {
-			// Members of an earlier, still open proposal stay: that one may yet be the one committed.
-			l.proposed = append(l.proposed, n)
+// Reported takes in the stored end and the log start that a replica reported.
+func (l *Leader) Reported(from Origin, stored, start kafka.Offset) Effects {
+	r := l.speaker(from)
+	if r == nil {
+		return Effects{}
+	}
+	return l.heard(r, r.reported(from.Sequence, stored, start))
+}
+
+// speaker is the replica that speaks, or nil when what it says is not about this reign, or not of its present process (I3), or when
+// it holds no replica.
+func (l *Leader) speaker(from Origin) *progress {
+	r := l.replica(from.Node)
+	if from.Epoch != l.state.LeaderEpoch || r == nil || from.Node == l.self || !r.heard(from.Broker) {
+		return nil
+	}
+	return r
+}
+
+// heard draws the conclusions from what a replica said.
+func (l *Leader) heard(r *progress, lost bool) Effects {
+	if lost {
+		sheds := l.sheds(r)
+		l.forgive()
+		return Effects{Lost: true, LostReplica: r.node, Change: sheds}
+	}
+	e := l.advance()
+	e.Change = !r.member && l.proposed == nil && l.joins(r)
+	return e
+}
+
+// StartHeld is the smallest log start among the other members of the maximal ISR, or the leader's own, given, where there are none:
+// what lies below it comes back with no clean election.
+func (l *Leader) StartHeld(own kafka.Offset) kafka.Offset {
+	for i := range l.replicas {
+		if r := &l.replicas[i]; r.node != l.self && l.inMaximalISR(r.node) {
+			own = min(own, r.start)
 		}
 	}
+	return own
 }
 
 // Update takes in a newer committed state of the same leader epoch; an older or equal one is ignored (I13). It ends an open
-// ISR change, whatever its outcome.
+// ISR change, whatever its outcome. Whether yet another change is due shows at the next Tick or word of a replica.
 func (l *Leader) Update(s kafka.PartitionState) Effects {
 	if s.LeaderEpoch != l.state.LeaderEpoch || s.PartitionEpoch <= l.state.PartitionEpoch {
 		return Effects{}
@@ -106,6 +127,7 @@ func (l *Leader) Update(s kafka.PartitionState) Effects {
 	had := l.Admits()
 	l.adopt(s)
 	l.proposed = nil
+	l.forgive()
 	e := l.advance()
 	e.BelowMinISR = had && !l.Admits()
 	return e
@@ -119,6 +141,9 @@ func (l *Leader) adopt(s kafka.PartitionState) {
 	}
 	if !slices.Contains(s.Replicas, l.self) {
 		replicas = append(replicas, l.known(l.self))
+	}
+	for i := range replicas {
+		replicas[i].member = slices.Contains(s.ISR, replicas[i].node)
 	}
 	l.state, l.replicas = s, replicas
 }

@@ -24,15 +24,24 @@ func (e event) apply(l *Leader) Effects {
 	case "stored":
 		return l.Stored(e.at)
 	case "fetch":
-		return l.Fetched(e.node, 1, e.at)
+		return l.Fetched(said(l, e.node), e.at)
 	case "report":
-		return l.Reported(e.node, 1, e.at)
+		return l.Reported(said(l, e.node), e.at, 0)
 	case "propose":
-		l.Propose(e.isr)
+		l.open(e.isr)
 	case "state":
 		return l.Update(e.state())
 	}
 	return Effects{}
+}
+
+// said is the origin of the next word of a node in epoch 1.
+func said(l *Leader, n kafka.NodeID) Origin {
+	o := Origin{Node: n, Broker: 1, Epoch: 1, Sequence: 1}
+	if r := l.replica(n); r != nil {
+		o.Sequence = max(r.fetchedAs, r.reportedAs) + 1
+	}
+	return o
 }
 
 func (e event) state() kafka.PartitionState {
@@ -88,7 +97,10 @@ func naiveStored(past []event, node kafka.NodeID) kafka.Offset {
 		case e.kind == "report" && e.node == node:
 			reported = e.at
 		}
-		counted = max(counted, min(verified, reported))
+		lost := e.node == node && (e.kind == "fetch" || e.kind == "report") && e.at < counted
+		if counted = max(counted, min(verified, reported)); lost {
+			counted = min(verified, reported) // from now on it counts from what it has
+		}
 	}
 	return min(verified, reported)
 }
@@ -214,8 +226,8 @@ func TestI3_EventsOfAnotherEpochSayNothing(t *testing.T) {
 	if e := l.Update(s); e.Advanced || l.Epoch() != 1 || l.HighWatermark() != 0 {
 		t.Fatalf("a state of epoch 2 was taken in epoch 1: %+v, watermark %d", e, l.HighWatermark())
 	}
-	l.Reported(2, 0, 10)
-	if e := l.Fetched(2, 0, 10); e.Advanced {
+	l.Reported(Origin{Node: 2, Broker: 1, Epoch: 0, Sequence: 1}, 10, 0)
+	if e := l.Fetched(Origin{Node: 2, Broker: 1, Epoch: 0, Sequence: 2}, 10); e.Advanced {
 		t.Fatal("progress made in epoch 0 counted in epoch 1")
 	}
 }
@@ -227,10 +239,10 @@ func TestEvents_AllocateNothing(t *testing.T) {
 	n := testing.AllocsPerRun(100, func() {
 		at++
 		l.Stored(at)
-		l.Fetched(2, 1, at)
-		l.Reported(2, 1, at)
-		l.Fetched(3, 1, at)
-		l.Reported(3, 1, at)
+		l.Fetched(said(l, 2), at)
+		l.Reported(said(l, 2), at, 0)
+		l.Fetched(said(l, 3), at)
+		l.Reported(said(l, 3), at, 0)
 	})
 	if n != 0 || l.HighWatermark() != at {
 		t.Fatalf("%v allocations a round, watermark %d of %d", n, l.HighWatermark(), at)
@@ -242,18 +254,18 @@ func TestEvents_AllocateNothing(t *testing.T) {
 func TestC018_OpenISRChangeCountsBothSets(t *testing.T) {
 	l := begin(event{isr: []kafka.NodeID{1, 2, 3}, pe: 1, min: 2})
 	l.Stored(10)
-	l.Fetched(2, 1, 10)
-	l.Reported(2, 1, 10)
-	l.Propose([]kafka.NodeID{1, 2})
+	l.Fetched(said(l, 2), 10)
+	l.Reported(said(l, 2), 10, 0)
+	l.open([]kafka.NodeID{1, 2})
 	if e := l.Stored(11); e.Advanced || l.Committed(1) {
 		t.Fatalf("committed on the proposed set only: watermark %d", l.HighWatermark())
 	}
 	if e := l.Update(event{isr: []kafka.NodeID{1, 2}, pe: 2, min: 2}.state()); !e.Advanced || e.HighWatermark != 10 {
 		t.Fatalf("the committed change had no effect: %+v", e)
 	}
-	l.Propose([]kafka.NodeID{1, 2, 3})
-	l.Fetched(2, 1, 11)
-	l.Reported(2, 1, 11)
+	l.open([]kafka.NodeID{1, 2, 3})
+	l.Fetched(said(l, 2), 11)
+	l.Reported(said(l, 2), 11, 0)
 	if l.Committed(11) {
 		t.Fatal("committed without a member that the controller may already have taken in")
 	}

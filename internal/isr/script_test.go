@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"strandline.dev/internal/kafka"
 )
@@ -20,10 +21,13 @@ var rewrite = flag.Bool("rewrite", false, "rewrite the expected output in testda
 //
 //	lead isr=1,2,3 min=2 epoch=4 end=10 stored=10 hw=7   node 1 begins to lead replicas 1,2,3
 //	state isr=1,2 min=2 pe=2 [epoch=4] [replicas=1,2,3]  a committed state arrives
-//	propose 1,2                                          an ISR change is opened
+//	propose 1,2                                          an ISR change is opened, whatever the leader wants
 //	stored 12                                            the leader's own stored end
-//	fetch 2 12 [epoch=4]                                 replica 2 fetches at 12 and is verified there
-//	report 2 12 [epoch=4]                                replica 2 reports 12 as stored
+//	fetch 2 12 [epoch=4] [broker=1] [seq=9]              replica 2 fetches at 12 and is verified there
+//	report 2 12 [epoch=4] [broker=1] [seq=9] [start=0]   replica 2 reports 12 as stored
+//	tick 5000 12                                         5 s have passed, the leader's written end is 12
+//	change [registered=2:1,3:1]                          which ISR is to be proposed? (node:registration of those that may join)
+//	held 9                                               up to where do all members have the log start, if the leader has it at 9?
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -56,6 +60,7 @@ func TestScripts(t *testing.T) {
 type script struct {
 	leader *Leader
 	out    strings.Builder
+	said   int64 // words of replicas so far
 }
 
 func runScript(text string) (string, error) {
@@ -88,18 +93,52 @@ func (s *script) run(words []string) error {
 	case "state":
 		e = s.leader.Update(a.state())
 	case "propose":
-		s.leader.Propose(nodes(a.plain[0]))
+		s.leader.open(nodes(a.plain[0]))
 	case "stored":
 		e = s.leader.Stored(a.number(0))
 	case "fetch":
-		e = s.leader.Fetched(kafka.NodeID(a.number(0)), a.epoch(s.leader), a.number(1))
+		e = s.leader.Fetched(s.origin(a), a.number(1))
 	case "report":
-		e = s.leader.Reported(kafka.NodeID(a.number(0)), a.epoch(s.leader), a.number(1))
+		e = s.leader.Reported(s.origin(a), a.number(1), kafka.Offset(a.parse(a.get("start", "0"))))
+	case "tick":
+		at := time.Unix(1000, 0).Add(time.Duration(a.number(0)) * time.Millisecond)
+		e = s.leader.Tick(at, a.number(1), 5*time.Second)
+	case "change":
+		s.change(a)
+	case "held":
+		fmt.Fprintf(&s.out, "  log start held: %d\n", s.leader.StartHeld(a.number(0)))
 	default:
 		return fmt.Errorf("unknown command %q", words[0])
 	}
 	s.print(e)
 	return a.err
+}
+
+func (s *script) origin(a *args) Origin {
+	s.said++
+	return Origin{
+		Node: kafka.NodeID(a.number(0)), Epoch: a.epoch(s.leader), Broker: kafka.BrokerEpoch(a.parse(a.get("broker", "1"))),
+		Sequence: uint64(a.parse(a.get("seq", fmt.Sprint(s.said)))),
+	}
+}
+
+func (s *script) change(a *args) {
+	registered := map[kafka.NodeID]kafka.BrokerEpoch{}
+	for f := range strings.SplitSeq(a.get("registered", "2:1,3:1"), ",") {
+		if n, at, ok := strings.Cut(f, ":"); ok {
+			registered[kafka.NodeID(a.parse(n))] = kafka.BrokerEpoch(a.parse(at))
+		}
+	}
+	p, ok := s.leader.Propose(func(n kafka.NodeID) (kafka.BrokerEpoch, bool) {
+		at, ok := registered[n]
+		return at, ok
+	})
+	if !ok {
+		fmt.Fprintln(&s.out, "  -> no change")
+		return
+	}
+	fmt.Fprintf(&s.out, "  -> propose %v lost=%v in leader epoch %d, partition epoch %d (%d go, %d come)\n",
+		p.ISR, p.Lost, p.LeaderEpoch, p.PartitionEpoch, p.Shrinks, p.Expands)
 }
 
 func (s *script) print(e Effects) {
@@ -111,6 +150,9 @@ func (s *script) print(e Effects) {
 	}
 	if e.Lost {
 		fmt.Fprintf(&s.out, "  -> replica %d lost bytes\n", e.LostReplica)
+	}
+	if e.Change {
+		fmt.Fprintln(&s.out, "  -> a change may be due")
 	}
 	l := s.leader
 	fmt.Fprintf(&s.out, "  hw=%d admits=%v settled=%v withheld=%v\n", l.HighWatermark(), l.Admits(), l.Settled(), l.Withheld())
@@ -159,6 +201,7 @@ func (a *args) epoch(l *Leader) kafka.LeaderEpoch {
 func (a *args) state() kafka.PartitionState {
 	return kafka.PartitionState{
 		Replicas: nodes(a.get("replicas", "1,2,3")), ISR: nodes(a.get("isr", "")), Leader: 1,
+		ELR:             nodes(a.get("elr", "")),
 		LeaderEpoch:     kafka.LeaderEpoch(a.parse(a.get("epoch", "1"))),
 		PartitionEpoch:  kafka.PartitionEpoch(a.parse(a.get("pe", "1"))),
 		EffectiveMinISR: int32(a.parse(a.get("min", "1"))),

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"strandline.dev/internal/isr"
 	"strandline.dev/internal/kafka"
 	"strandline.dev/internal/storage"
 )
@@ -63,8 +64,14 @@ func TestC018_NothingIsAckedOnAnISRThatIsNotCommitted(t *testing.T) {
 	p := w.host.partition(tp)
 	produce := w.publish(tp, batch(3), AcksAll)
 	p.mu.Lock()
-	p.mu.core.Propose([]kafka.NodeID{me})
+	for _, at := range []int64{0, 5} { // replica 2 says nothing for replica.lag.max
+		p.mu.core.Tick(time.Unix(at, 0), p.mu.log.End(), 5*time.Second)
+	}
+	proposal, ok := p.mu.core.Propose(func(kafka.NodeID) (kafka.BrokerEpoch, bool) { return 0, false })
 	p.unlock()
+	if !ok || len(proposal.ISR) != 1 || proposal.ISR[0].Node != me {
+		t.Fatalf("proposal: %+v, %v", proposal, ok)
+	}
 	w.must(p.mu.log.Sync())
 	if isReady(produce.Ready()) || w.status(tp).HW != 0 {
 		t.Fatal("acknowledged on the proposed ISR")
@@ -121,9 +128,9 @@ func TestI12_RepeatIsParkedUntilTheOriginalIsCommitted(t *testing.T) {
 	p := w.host.partition(tp)
 	w.must(p.mu.log.Sync())
 	p.mu.Lock()
-	epoch := p.mu.core.Epoch()
-	p.carryOutLocked(p.mu.core.Fetched(2, epoch, 2))
-	p.carryOutLocked(p.mu.core.Reported(2, epoch, 2))
+	from := isr.Origin{Node: 2, Epoch: p.mu.core.Epoch(), Sequence: 1}
+	p.carryOutLocked(p.mu.core.Fetched(from, 2))
+	p.carryOutLocked(p.mu.core.Reported(from, 2, 0))
 	p.unlock()
 	for _, pr := range []*Produce{first, again} {
 		waitFor(t, pr.Ready())

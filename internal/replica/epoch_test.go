@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"strandline.dev/internal/isr"
 	"strandline.dev/internal/kafka"
 	"strandline.dev/internal/metadata"
 	"strandline.dev/internal/storage"
@@ -138,8 +139,9 @@ func TestI2_NewLeaderHidesAnUnsettledWatermark(t *testing.T) {
 	p := w.host.partition(tp)
 	w.must(p.mu.log.Sync())
 	p.mu.Lock()
-	p.carryOutLocked(p.mu.core.Fetched(2, 1, 3))
-	p.carryOutLocked(p.mu.core.Reported(2, 1, 3))
+	from := isr.Origin{Node: 2, Epoch: 1, Sequence: 1}
+	p.carryOutLocked(p.mu.core.Fetched(from, 3))
+	p.carryOutLocked(p.mu.core.Reported(from, 3, 0))
 	p.unlock()
 	waitFor(t, wait.Ready())
 	wait.Cancel()
