@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"strandline.dev/internal/sys"
 	"strandline.dev/internal/wire"
 )
 
@@ -193,7 +194,9 @@ func (c *conn) busy() bool {
 	return len(c.mu.queue) > 0 || c.mu.held != nil || c.mu.starting
 }
 
-// awaitTurn waits until one more frame may be read: nothing is held back, the pipeline has room, and the client is not throttled.
+// awaitTurn waits until one more frame may be read: nothing is held back, the pipeline has room, and the client is not throttled. A peer
+// that pipelined requests behind a long poll and went away cannot be noticed by reading, since its requests stand before its end; it is
+// looked for, else each such poll would hold a connection and what is parked on it for fetchWaitMax (K59).
 func (c *conn) awaitTurn() bool {
 	for {
 		c.mu.Lock()
@@ -203,13 +206,16 @@ func (c *conn) awaitTurn() bool {
 		if room && muted <= 0 {
 			return true
 		}
-		var over <-chan time.Time
+		over := time.After(goneCheck)
 		if room {
-			over = time.After(muted)
+			over = time.After(min(muted, goneCheck))
 		}
 		select {
 		case <-c.toReader:
 		case <-over:
+			if sys.HungUp(c.net) {
+				return false
+			}
 		case <-c.ctx.Done():
 			return false
 		}

@@ -98,7 +98,7 @@ func (w *fetchWork) open() kafka.ErrorCode {
 		if old := s.sessions.find(req.SessionID, owner, now); req.Version >= fetchSessions && old != nil {
 			s.sessions.drop(old) // both epochs end the session that is named
 		}
-		if req.Version >= fetchSessions && req.SessionEpoch == sessionOpen && len(w.parts) > 0 {
+		if req.Version >= fetchSessions && req.SessionEpoch == sessionOpen && len(w.parts) > 0 && w.memorable() {
 			w.session = s.sessions.open(owner, len(w.parts), s.broker().FetchSessionSlots, byID, now)
 		}
 		if w.session != nil {
@@ -120,6 +120,11 @@ func (w *fetchWork) proceed(owner sessionOwner, byID bool, now time.Time) kafka.
 	if code := w.session.advance(w.req.SessionEpoch, byID); code != kafka.None {
 		w.session = nil
 		return code
+	}
+	if !w.memorable() { // a full request is answered, without a session
+		s.sessions.drop(w.session)
+		w.session = nil
+		return kafka.FetchSessionIDNotFound
 	}
 	left := w.session.update(w.parts, w.req.ForgottenTopics)
 	if !s.sessions.resize(w.session, left) {
@@ -162,6 +167,17 @@ func (w *fetchWork) named(byID bool) kafka.ErrorCode {
 		}
 	}
 	return kafka.None
+}
+
+// memorable says whether a session may keep the request's partitions: it counts them, not the bytes of their topics' names, so names longer
+// than a topic's must not get in (I14). Other names of no topic may: the topic can be created yet.
+func (w *fetchWork) memorable() bool {
+	for i := range w.parts {
+		if len(w.parts[i].key.topic) > topicNameMax {
+			return false
+		}
+	}
+	return true
 }
 
 // owner identifies the client for sessions.

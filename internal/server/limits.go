@@ -38,6 +38,10 @@ const (
 	shortageMax  = time.Second
 	frameRateMin = 1 << 20
 
+	// goneCheck is how often a reader that waits for its turn looks whether its peer is still there: a system call a second, for connections
+	// that pipeline behind a long poll.
+	goneCheck = time.Second
+
 	// readBuffer is a connection's read buffer: several small requests for one read, cheap for idle connections.
 	readBuffer = 8 << 10
 	// outKeep is the largest encoding buffer a connection keeps between responses, and the size at which it writes early.

@@ -2,12 +2,10 @@ package server
 
 import (
 	"encoding/binary"
-	"fmt"
 	"runtime"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -40,44 +38,6 @@ func newMetadata(version int16, topics ...string) *kmsg.MetadataRequest {
 		r.Topics = append(r.Topics, t)
 	}
 	return r
-}
-
-// K61: answers come in request order whatever the correlation ids say, here one id used for all.
-func TestK61_AnswersInRequestOrder(t *testing.T) {
-	b := newTestBroker(t, testOptions{})
-	c := b.dial()
-	c.create("order", 1)
-	const same = 77
-	var all []byte
-	var reqs []kmsg.Request
-	for i := range 30 {
-		var r kmsg.Request
-		switch i % 3 {
-		case 0:
-			r = newProduce("order", 0, b.newBatch(fmt.Sprint(i)))
-		case 1:
-			r = newMetadata(12, "order")
-		default:
-			r = newFetch("order", 0, int64(i/3))
-		}
-		reqs = append(reqs, r)
-		all = append(all, c.frame(r, same)...)
-	}
-	c.write(all)
-	for i, r := range reqs {
-		resp := c.read(r, same)
-		switch i % 3 {
-		case 0:
-			if got := resp.(*kmsg.ProduceResponse).Topics[0].Partitions[0].BaseOffset; got != int64(i/3) {
-				t.Errorf("publish %d: offset %d, want %d", i, got, i/3)
-			}
-		case 2:
-			p := resp.(*kmsg.FetchResponse).Topics[0].Partitions[0]
-			if got := values(t, p.RecordBatches); len(got) != 1 || got[0] != fmt.Sprint(i-2) {
-				t.Errorf("fetch %d: %v, want the record published just before it", i, got)
-			}
-		}
-	}
 }
 
 // C116: a long poll holds up what follows on its connection, in order; when the peer goes away the parked fetch is dropped.
@@ -132,44 +92,6 @@ func TestOrder_OnlyProduceIsPipelined(t *testing.T) {
 			t.Errorf("publish %d: offset %d, error %d", i, got.BaseOffset, got.ErrorCode)
 		}
 	}
-}
-
-// K59: 100 requests are pipelined and the peer closes without reading: buffers and goroutines are given back.
-func TestK59_PipelineThenCloseFreesEverything(t *testing.T) {
-	b := newTestBroker(t, testOptions{})
-	b.dial().create("k59", 1)
-	before := runtime.NumGoroutine()
-	for range 5 {
-		c := b.dial()
-		for i := range 100 {
-			if i%2 == 0 {
-				c.send(newProduce("k59", 0, b.newBatch(strings.Repeat("x", 1000))))
-			} else {
-				c.send(newFetch("k59", 0, 0))
-			}
-		}
-		c.conn.Close()
-	}
-	eventually(t, "goroutines end", func() bool { return runtime.NumGoroutine() <= before })
-	eventually(t, "the memory budget is free", func() bool { return b.server.budget.Used()+b.server.answers.Used() == 0 })
-}
-
-// K60: a peer that never reads its answers is closed by the write deadline.
-func TestK60_PeerThatNeverReadsIsClosed(t *testing.T) {
-	b := newTestBroker(t, testOptions{limits: Limits{WriteStall: 50 * time.Millisecond}})
-	c := b.dial()
-	c.create("k60", 1)
-	c.publish(newProduce("k60", 0, b.newBatch(strings.Repeat("y", 500_000))))
-	hang := b.dial()
-	for range 200 {
-		f := hang.frame(newFetch("k60", 0, 0), 1)
-		hang.conn.SetWriteDeadline(time.Now().Add(time.Second))
-		if _, err := hang.conn.Write(f); err != nil {
-			break
-		}
-	}
-	eventually(t, "the log names the slow reader", func() bool { return strings.Contains(b.log.String(), "reason=slow_reader") })
-	eventually(t, "the memory budget is free", func() bool { return b.server.budget.Used()+b.server.answers.Used() == 0 })
 }
 
 // A graceful stop answers what is parked and then closes.

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -235,24 +234,6 @@ func TestK10_BelowTheMinimumIsRefusedInItsLayout(t *testing.T) {
 	req.Version, req.Acks = 2, 0
 	c.send(req)
 	c.closed()
-}
-
-// Above our maximum, or an unknown key: closed, with a log line naming client, key and version (K8, K10).
-func TestK8_UnknownKeyOrVersionCloses(t *testing.T) {
-	b := newTestBroker(t, testOptions{})
-	for _, one := range []struct{ key, version int16 }{{-1, 0}, {9999, 3}, {wire.KeyMetadata, 14}, {wire.KeyProduce, 99}, {wire.KeyFetch, -1}} {
-		c := b.dial()
-		c.id = "strange-client"
-		req := rawRequest{key: one.key, version: one.version}
-		c.send(req)
-		c.closed()
-		log := b.log.String()
-		for _, want := range []string{"key=" + itoa(one.key), "version=" + itoa(one.version), "client=strange-client"} {
-			if !strings.Contains(log, want) {
-				t.Errorf("key %d version %d: no %q in the log:\n%s", one.key, one.version, want, log)
-			}
-		}
-	}
 }
 
 // O1, K9: ApiVersions of a version from the future gets version 0's layout with error 35 and our range for key 18; the connection
