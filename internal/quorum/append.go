@@ -21,6 +21,8 @@ type appender struct {
 	store     *storage.Dir
 	dir       string
 	log       *storage.Log
+	copy      *logCopy
+	copyKeep  int64
 	lines     *slog.Logger
 	snapshots *snapshots
 	// vote is what the vote file holds.
@@ -58,6 +60,8 @@ func newAppender(start *recovered) *appender {
 		store:     start.store,
 		dir:       start.dir,
 		log:       start.log,
+		copy:      start.copy,
+		copyKeep:  start.copyKeep,
 		lines:     start.lines,
 		snapshots: start.snapshots,
 		vote:      start.vote,
@@ -154,32 +158,46 @@ func (a *appender) appendAll(ctx context.Context, jobs []job) error {
 	if err := a.append(ctx, entries); err != nil {
 		return err
 	}
-	if err := a.untilSpace(ctx, "sync", a.log.Sync); err != nil { // a full disk can keep a segment from being sealed; nothing failed then
+	return a.sync(ctx)
+}
+
+// sync makes log and copy durable, both at once: an answer waits for the slower of the two and not for their sum.
+func (a *appender) sync(ctx context.Context) error {
+	copied := make(chan error, 1)
+	go func() { copied <- a.copy.sync() }()
+	err := a.untilSpace(ctx, "sync", a.log.Sync) // a full disk can keep a segment from being sealed; nothing failed then
+	if err := errors.Join(err, <-copied); err != nil {
 		return fmt.Errorf("sync the metadata log: %w", err)
 	}
 	return nil
 }
 
-// append writes entries that follow each other. Those that start below the end of the log replace its tail: another leader
-// has decided otherwise.
+// append writes entries that follow each other to copy and log. Those that start below the end of the log replace its tail in
+// both: another leader has decided otherwise.
 func (a *appender) append(ctx context.Context, entries []*raftpb.Entry) error {
 	first := kafka.Offset(entries[0].GetIndex())
 	if first < a.log.End() {
+		if err := a.copy.truncateTo(uint64(first)); err != nil {
+			return fmt.Errorf("cut the copy of the metadata log at %d: %w", first, err)
+		}
 		if err := a.log.TruncateTo(first); err != nil {
 			return fmt.Errorf("cut the metadata log at %d: %w", first, err)
 		}
 	}
 	for len(entries) > 0 {
-		a.buf = a.buf[:0]
-		n := 0
-		for ; n < len(entries) && len(a.buf) < appendChunk; n++ {
-			var err error
-			if a.buf, err = appendEntry(a.buf, entries[n]); err != nil {
-				return err
-			}
+		var n int
+		var err error
+		if a.buf, n, err = encodeChunk(a.buf[:0], entries); err != nil {
+			return err
 		}
 		write := func() error {
-			_, err := a.log.AppendReplicated(a.buf, a.machine.Wall.Now())
+			keep, err := a.copy.stage(a.buf)
+			if err == nil {
+				_, err = a.log.AppendReplicated(a.buf, a.machine.Wall.Now())
+			}
+			if err == nil {
+				keep()
+			}
 			return err
 		}
 		if err := a.untilSpace(ctx, "entries", write); err != nil {
@@ -220,11 +238,11 @@ func noSpace(err error) bool {
 }
 
 // writeSnapshot makes a snapshot durable and drops what it makes superfluous. Without space a snapshot that was due by
-// count is left out: the log holds everything.
+// count is left out: the log holds everything. Not so when the copy of the log waits for a snapshot to become smaller (I14).
 func (a *appender) writeSnapshot(ctx context.Context, j job) error {
 	write := func() error { return a.snapshots.write(*j.snapshot) }
 	var err error
-	if j.written != nil {
+	if j.written != nil || a.copy.size > copyWaitBytes {
 		err = a.untilSpace(ctx, "snapshot", write)
 	} else {
 		err = a.store.WithReserve(write)
@@ -239,7 +257,7 @@ func (a *appender) writeSnapshot(ctx context.Context, j job) error {
 	}
 	if full {
 		a.lines.Warn("no metadata snapshot: the disk is full", "index", j.snapshot.Index, "err", err)
-	} else if err := a.trim(); err != nil {
+	} else if err := errors.Join(a.trim(), a.shorten(ctx, j.snapshot.Index+1)); err != nil {
 		return err
 	}
 	if j.written != nil {
@@ -264,5 +282,28 @@ func (a *appender) trim() error {
 		}
 	}
 	a.snapshots.prune()
+	return nil
+}
+
+// shorten lets the copy of the log begin behind a snapshot that is durable, once it has grown: entries that a snapshot holds do no harm
+// in it.
+func (a *appender) shorten(ctx context.Context, first uint64) error {
+	if a.copy.size < a.copyKeep || first <= a.copy.first {
+		return nil
+	}
+	write := func() error { return a.copy.restart(a.log, first) }
+	var err error
+	if a.copy.size > copyWaitBytes {
+		err = a.untilSpace(ctx, "copy", write)
+	} else {
+		err = a.store.WithReserve(write)
+	}
+	if err != nil && noSpace(err) {
+		a.lines.Warn("the copy of the metadata log keeps its old entries: the disk is full", "err", err)
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("begin the copy of the metadata log at %d: %w", first, err)
+	}
 	return nil
 }

@@ -123,7 +123,7 @@ func TestC031_NothingIsConfirmedAfterAFailedSync(t *testing.T) {
 			})
 		}
 	}
-	for _, want := range []string{"log", "vote", "snapshot", "directory"} {
+	for _, want := range []string{"log", "copy", "vote", "snapshot", "directory"} {
 		if kinds[want] == 0 {
 			t.Errorf("no failed sync of a %s stopped the quorum; those that did: %v", want, kinds)
 		}
@@ -166,7 +166,9 @@ func failSync(t *testing.T, fs *systest.FS, m *model, k int) (kind string, stopp
 // syncedThing says what an operation syncs, or "" for no sync and for caches. renamed is the last name that changed.
 func syncedThing(op systest.Op, renamed string) string {
 	name := strings.TrimSuffix(filepath.Base(op.Name), ".tmp")
-	authoritative := func(name string) bool { return name == voteFileName || strings.HasSuffix(name, snapshotSuffix) }
+	authoritative := func(name string) bool {
+		return name == voteFileName || name == copyFileName || strings.HasSuffix(name, snapshotSuffix)
+	}
 	switch {
 	case op.Kind == systest.OpSyncDir && authoritative(filepath.Base(renamed)):
 		return "directory"
@@ -174,6 +176,8 @@ func syncedThing(op systest.Op, renamed string) string {
 		return ""
 	case name == voteFileName:
 		return "vote"
+	case name == copyFileName:
+		return "copy"
 	case strings.HasSuffix(name, snapshotSuffix):
 		return "snapshot"
 	case strings.HasSuffix(name, ".log"):
@@ -273,7 +277,7 @@ func TestC032_DamageBelowTheNewestSnapshotCostsNothing(t *testing.T) {
 	}
 }
 
-func TestC032_DamageBehindTheNewestSnapshotIsRefusedByName(t *testing.T) {
+func TestC032_DamageBehindTheNewestSnapshotInLogAndCopyIsRefusedByName(t *testing.T) {
 	log := metadataFile("00000000000000000001.log")
 	synctest.Test(t, func(t *testing.T) {
 		fs := systest.NewFS(1)
@@ -282,7 +286,7 @@ func TestC032_DamageBehindTheNewestSnapshotIsRefusedByName(t *testing.T) {
 			n.mustCommit(metadata.ProducerIDsRecord{Next: next * 1000})
 		}
 		fs = n.crash(systest.KillProcess)
-		if err := fs.FlipBit(log, 200, 3); err != nil {
+		if err := errors.Join(fs.FlipBit(log, 200, 3), fs.FlipBit(copyPath, 200, 3)); err != nil {
 			t.Fatal(err)
 		}
 		_, err := openTestNode(t, fs, testOptions{})

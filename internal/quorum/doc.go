@@ -15,20 +15,22 @@
 //   - The vote file is replaced before an entry of its term is written, so no log holds a term that the vote file does not
 //     know.
 //   - A prefix of the log is dropped only when two durable snapshots cover it, so one damaged snapshot loses nothing.
+//   - Entries are in the log and in its copy, and both are synced, before an answer that stands on them leaves; so one damaged file
+//     loses nothing. A cut of the tail reaches both.
 //   - A start rebuilds a log or a vote only when nothing acknowledged can be lost and no second leader of a term can come of it;
 //     else it refuses by name, at every start alike.
 //   - Images are committed records only and their versions rise (I13). A record that cannot be applied stops this node's
 //     quorum before it could get into a snapshot.
-//   - The first failed sync of log, vote or directory is final (I11): the append goroutine ends, nothing more is answered,
+//   - The first failed sync of log, copy, vote or directory is final (I11): the append goroutine ends, nothing more is answered,
 //     Run returns the error. A full disk is not: the write is repeated until there is space.
 //   - Proposals in flight are bounded by raft (uncommittedBytesMax); that bounds the queues between the goroutines (I14).
 //
-// Concurrency: two goroutines, both inside Run. The loop owns the raft core, the raft view of the log, and the Image it
+// Concurrency: two goroutines, both inside Run, and one more for the length of a sync: log and copy are synced at the same time. The loop owns the raft core, the raft view of the log, and the Image it
 // publishes; the append goroutine owns vote, snapshot files and all writes to the log. They talk by two mailboxes. Image,
 // Leadership and LogEnd are lock-free and may be called from anywhere.
 //
-// Files: quorum.go (what others call), recover.go (what a start finds), repair.go (a damaged log), tail.go (what its files still
+// Files: quorum.go (what others call), recover.go (what a start finds), mend.go (log and copy compared), repair.go (a damaged log), tail.go (what its files still
 // hold), forming.go (whose directory this is; a first start), voters.go (raft ids), loop.go (the loop), apply.go (committed
-// entries), append.go (the append goroutine), raftlog.go (raft.Storage over storage.Log), entry.go, vote.go, snapshot.go
-// (formats), keep.go (which snapshots stay), cell.go and mailbox.go (how goroutines meet), logger.go (raft's log lines).
+// entries), append.go (the append goroutine), raftlog.go (raft.Storage over storage.Log), logcopy.go (the second
+// copy of the newest entries), copyfile.go, entry.go, vote.go, snapshot.go (formats), keep.go (which snapshots stay), cell.go and mailbox.go (how goroutines meet), logger.go (raft's log lines).
 package quorum

@@ -43,6 +43,16 @@ func appendEntry(dst []byte, e *raftpb.Entry) ([]byte, error) {
 	return append(dst, batch...), nil
 }
 
+// encodeChunk appends to dst the batches of the first entries, at least one and about appendChunk bytes, and counts them.
+func encodeChunk(dst []byte, entries []*raftpb.Entry) (b []byte, n int, err error) {
+	for b = dst; n < len(entries) && len(b) < appendChunk; n++ {
+		if b, err = appendEntry(b, entries[n]); err != nil {
+			return b, n, err
+		}
+	}
+	return b, n, nil
+}
+
 // decodeEntry reads the batch of an entry, whose checksum has been verified. The entry does not alias the batch.
 func decodeEntry(b record.Batch) (*raftpb.Entry, error) {
 	if b.Count() != 1 || b.LastOffsetDelta() != 0 || b.Codec() != record.None || b.BaseOffset() < 1 || b.LeaderEpoch() < 1 {
@@ -85,4 +95,19 @@ func decodeEntries(b []byte) ([]*raftpb.Entry, error) {
 		b = rest
 	}
 	return entries, nil
+}
+
+// decodeFetched is decodeEntries for batches that came over the network.
+func decodeFetched(b []byte) ([]*raftpb.Entry, error) {
+	for rest := b; len(rest) > 0; {
+		batch, behind, err := record.Split(rest)
+		if err == nil {
+			err = batch.VerifyCRC()
+		}
+		if err != nil {
+			return nil, err
+		}
+		rest = behind
+	}
+	return decodeEntries(b)
 }

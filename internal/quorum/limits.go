@@ -48,6 +48,13 @@ const (
 	tailFileMax = 2 * segmentBytes
 	// tailSearchBytes bounds what the search for a good batch behind damage may checksum, whatever the bytes look like.
 	tailSearchBytes = 256 << 20
+	// copyKeepBytes is the size up to which the copy of the log is not begun anew after a snapshot: that would cost each quiet
+	// moment two syncs, and reading so much at a start takes a millisecond.
+	copyKeepBytes = 1 << 20
+	// copyWaitBytes is the size of the copy from which a snapshot waits for room on a full disk. Together with what may be on the way
+	// (snapshotBytes, uncommittedBytesMax) that keeps it below copyFileMax, which bounds what a start reads of it.
+	copyWaitBytes = 64 << 20
+	copyFileMax   = 256 << 20
 	// readChunk is the most that is read from the log at once, in bytes.
 	readChunk = 4 << 20
 	// segmentBytes is the segment size of the metadata log. A prefix is dropped by whole segments.

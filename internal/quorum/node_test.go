@@ -39,6 +39,7 @@ type testNode struct {
 type testOptions struct {
 	controllers []string
 	every       int // SnapshotEntries
+	copyKeep    int64
 	log         *slog.Logger
 }
 
@@ -58,6 +59,7 @@ func openTestNode(t *testing.T, fs *systest.FS, o testOptions) (*testNode, error
 		_ = dir.Close(storage.CloseOptions{})
 		return nil, err
 	}
+	q.start.copyKeep = o.copyKeep
 	return &testNode{t: t, fs: fs, dir: dir, q: q}, nil
 }
 

@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync/atomic"
@@ -51,6 +52,7 @@ type Quorum struct {
 	running    atomic.Bool
 	stopped    chan struct{}
 	metalog    *storage.Log
+	copy       *logCopy
 }
 
 // proposal is records on their way into the loop.
@@ -76,6 +78,7 @@ func Open(c Config) (*Quorum, error) {
 		leadership: newCell(Leadership{Term: start.vote.Term, Leader: kafka.NoNode}),
 		stopped:    make(chan struct{}),
 		metalog:    start.log,
+		copy:       start.copy,
 	}
 	q.end.Store(uint64(start.log.End()))
 	return q, nil
@@ -111,8 +114,8 @@ func (q *Quorum) Run(ctx context.Context) error {
 	return err
 }
 
-// Close closes the metadata log. Run must have returned, or never been called.
-func (q *Quorum) Close() error { return q.metalog.Close() }
+// Close closes the metadata log and its copy. Run must have returned, or never been called.
+func (q *Quorum) Close() error { return errors.Join(q.metalog.Close(), q.copy.close()) }
 
 // Image returns the newest committed metadata. Its version is the index of the last applied entry, with or without records.
 func (q *Quorum) Image() *metadata.Image { return q.image.load() }

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"strandline.dev/internal/kafka"
+	"strandline.dev/internal/record"
 	"strandline.dev/internal/storage"
 	"strandline.dev/internal/sys"
 )
@@ -30,6 +31,10 @@ type recovered struct {
 	snapshotEntries int
 	last            lastRun
 	tail            tail
+	found           foundCopy
+	copy            *logCopy // as it is from now on
+	// copyKeep is copyKeepBytes, or less in tests.
+	copyKeep int64
 }
 
 // lastRun is what storage knows about how the last run left the log, whatever its files hold now.
@@ -49,6 +54,8 @@ type tail struct {
 	// term is the newest in snapshot and log, and changes says that a membership change is behind the snapshot.
 	term    uint64
 	changes bool
+	// differs is the first index at which log and copy hold different entries, 0 if there is none.
+	differs uint64
 }
 
 // recoverDirectory reads vote, snapshots and log, forms a cluster in an empty directory, and refuses by name what it would have
@@ -58,7 +65,7 @@ func recoverDirectory(c Config) (r *recovered, err error) {
 	if err != nil {
 		return nil, err
 	}
-	r = &recovered{machine: c.Machine, store: c.Dir, dir: c.Dir.MetadataDir(), lines: c.Log, snapshotEntries: c.SnapshotEntries}
+	r = &recovered{machine: c.Machine, store: c.Dir, dir: c.Dir.MetadataDir(), lines: c.Log, snapshotEntries: c.SnapshotEntries, copyKeep: copyKeepBytes}
 	if r.snapshotEntries <= 0 {
 		r.snapshotEntries = snapshotEntries
 	}
@@ -73,6 +80,7 @@ func recoverDirectory(c Config) (r *recovered, err error) {
 		return nil, err
 	}
 	r.askStorage(c.Dir)
+	r.readCopy()
 	if !r.nothingBehind() {
 		r.tail.entries, r.tail.err = r.readTail()
 	}
@@ -109,7 +117,7 @@ func recoverDirectory(c Config) (r *recovered, err error) {
 	if err := r.adopt(c); err != nil {
 		return nil, err
 	}
-	return r, nil
+	return r, r.beginCopy()
 }
 
 func (r *recovered) askStorage(dir *storage.Dir) {
@@ -129,12 +137,15 @@ func (r *recovered) settleLog() error {
 	if damage == nil {
 		damage = r.checkLog()
 	}
+	if damage == nil {
+		damage = r.mend()
+	}
 	if damage != nil {
 		if err := r.repair(damage); err != nil {
 			return err
 		}
 	}
-	r.tail.entries = nil
+	r.tail.entries, r.found.copied = nil, nil
 	return nil
 }
 
@@ -147,7 +158,10 @@ func (r *recovered) checkLog() error {
 	if r.log.End() < next {
 		return &CorruptError{File: r.newestLogFile(), Why: fmt.Sprintf("the log ends at %d, although the snapshot %s holds entry %d: its tail was lost", r.log.End(), r.snapshot.file(), next-1)}
 	}
-	r.tail.term, r.tail.changes = r.snapshot.Term, false
+	if err := r.readUpTo(next); err != nil {
+		return err
+	}
+	r.tail.term, r.tail.changes, r.tail.differs = r.snapshot.Term, false, 0
 	for at := next; at < r.log.End(); {
 		entries, err := readEntries(r.log, uint64(at), uint64(r.log.End()), readChunk)
 		if err == nil {
@@ -156,11 +170,37 @@ func (r *recovered) checkLog() error {
 		if err != nil {
 			return err
 		}
+		r.tail.compare(r.found.copied, entries)
 		at += kafka.Offset(len(entries))
 	}
 	if latest := r.log.LatestEpoch(); latest > kafka.LeaderEpoch(r.tail.term) {
 		// No checksum covers the term of an entry. It lies in the snapshot, but storage would refuse what comes after it.
 		return &CorruptError{File: r.newestLogFile(), Why: fmt.Sprintf("an entry before %d has term %d, which there never was", next, latest)}
+	}
+	return nil
+}
+
+// readUpTo reads the part of the log that the snapshot holds too. Storage trusts what its sync point covers; damage there would show
+// only when a later read passes over it on its way to an entry behind it, and would then stop a node that runs.
+func (r *recovered) readUpTo(next kafka.Offset) error {
+	var b []byte
+	for at := r.log.Start(); at < next; {
+		var err error
+		if b, err = r.log.Read(at, next, storage.ReadLimits{MaxBytes: readChunk, AtLeastOne: true}, b[:0]); err != nil {
+			return fmt.Errorf("read the metadata log at %d: %w", at, err)
+		}
+		last := kafka.NoOffset
+		for rest := b; len(rest) > 0; {
+			var batch record.Batch
+			if batch, rest, err = record.Split(rest); err != nil {
+				return fmt.Errorf("read the metadata log at %d: %w", at, err)
+			}
+			last = batch.LastOffset()
+		}
+		if last < at {
+			return fmt.Errorf("read the metadata log at %d: %w: nothing is there", at, errEntry)
+		}
+		at = last + 1
 	}
 	return nil
 }

@@ -20,8 +20,11 @@ import (
 	"strandline.dev/internal/sys/systest"
 )
 
-// logPath is the only segment of the tests' logs.
-var logPath = metadataFile("00000000000000000001.log")
+// logPath is the only segment of the tests' logs, copyPath its copy.
+var (
+	logPath  = metadataFile("00000000000000000001.log")
+	copyPath = metadataFile(copyFileName)
+)
 
 // warnings collects log lines of level warn and above.
 type warnings struct{ lines []string }
@@ -213,9 +216,9 @@ func TestC032_ALogLostAfterACleanStopIsRebuilt(t *testing.T) {
 	}
 }
 
-// TestC032_ALogLostAfterAKillIsRefusedByName: nobody knows whether the lost tail held an acknowledged change. The refusal stands at
-// every start, and with the file put back everything is there.
-func TestC032_ALogLostAfterAKillIsRefusedByName(t *testing.T) {
+// TestC032_ALogAndItsCopyLostAfterAKillAreRefusedByName: nobody knows whether the lost tail held an acknowledged change. The refusal
+// stands at every start, and with the log put back everything is there.
+func TestC032_ALogAndItsCopyLostAfterAKillAreRefusedByName(t *testing.T) {
 	for name, damage := range logDamages() {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -230,7 +233,7 @@ func TestC032_ALogLostAfterAKillIsRefusedByName(t *testing.T) {
 				}
 				fs = n.crash(systest.KillProcess)
 				whole := fs.Files()[logPath]
-				if err := damage(fs); err != nil {
+				if err := errors.Join(damage(fs), fs.FlipBit(copyPath, 99, 5)); err != nil {
 					t.Fatal(err)
 				}
 				for start := range 3 {
@@ -266,7 +269,7 @@ func TestC032_ALogLostBehindItsSyncPointIsRefusedByName(t *testing.T) {
 				}
 				n.mustCommit(metadata.ProducerIDsRecord{Next: 2000})
 				fs := n.crash(systest.KillProcess)
-				if err := logDamages()[name](fs); err != nil {
+				if err := errors.Join(logDamages()[name](fs), fs.Remove(copyPath)); err != nil {
 					t.Fatal(err)
 				}
 				if _, err := openTestNode(t, fs, testOptions{}); !errors.Is(err, errHole) {
@@ -277,8 +280,9 @@ func TestC032_ALogLostBehindItsSyncPointIsRefusedByName(t *testing.T) {
 	}
 }
 
-// TestC032_ALogAndTheSnapshotThatCoversItAreNotBothReplaced: after a clean stop too, only a snapshot of everything stands in for a log.
-func TestC032_ALogAndTheSnapshotThatCoversItAreNotBothReplaced(t *testing.T) {
+// TestC032_ALogItsCopyAndTheSnapshotThatCoversItAreNotAllReplaced: after a clean stop too, only a snapshot of everything stands in for a
+// log without a copy.
+func TestC032_ALogItsCopyAndTheSnapshotThatCoversItAreNotAllReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := systest.NewFS(1)
 		n := startTestNode(t, fs, testOptions{})
@@ -286,7 +290,7 @@ func TestC032_ALogAndTheSnapshotThatCoversItAreNotBothReplaced(t *testing.T) {
 		n.closeClean()
 		names := snapshotFiles(fs)
 		slices.Sort(names)
-		if err := errors.Join(fs.Cut(logPath, 0), fs.Cut(metadataFile(names[len(names)-1]), 9)); err != nil {
+		if err := errors.Join(fs.Cut(logPath, 0), fs.Cut(metadataFile(names[len(names)-1]), 9), fs.Cut(copyPath, 0)); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := openTestNode(t, fs, testOptions{}); !errors.Is(err, errHole) {
