@@ -96,18 +96,3 @@ func decodeEntries(b []byte) ([]*raftpb.Entry, error) {
 	}
 	return entries, nil
 }
-
-// decodeFetched is decodeEntries for batches that came over the network.
-func decodeFetched(b []byte) ([]*raftpb.Entry, error) {
-	for rest := b; len(rest) > 0; {
-		batch, behind, err := record.Split(rest)
-		if err == nil {
-			err = batch.VerifyCRC()
-		}
-		if err != nil {
-			return nil, err
-		}
-		rest = behind
-	}
-	return decodeEntries(b)
-}
