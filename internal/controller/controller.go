@@ -4,11 +4,14 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"strandline.dev/internal/kafka"
 	"strandline.dev/internal/metadata"
 	"strandline.dev/internal/metrics"
+	"strandline.dev/internal/peer"
 	"strandline.dev/internal/quorum"
 	"strandline.dev/internal/sys"
 )
@@ -30,12 +33,20 @@ type Quorum interface {
 	Stopped() <-chan struct{}
 }
 
-// Config is what a Controller needs; all fields are required.
+// Config is what a Controller needs.
 type Config struct {
 	Quorum  Quorum
 	Wall    sys.Wall
 	Log     *slog.Logger
 	Metrics *metrics.Broker
+	// Peers are the other nodes, and Node this one. Without Peers there are no others: no sessions are kept, and nobody is fenced for silence.
+	// New registers the handlers, so it comes before Peers.Serve; Gone of the Peers' Config is to call Gone here.
+	Peers *peer.Peers
+	Node  kafka.NodeID
+	// SessionTimeout is broker.session.timeout; 0 for its default.
+	SessionTimeout time.Duration
+	// InternalReplicas is how many replicas the brokers' own topics are raised to as brokers come; 0 or 1 leaves them.
+	InternalReplicas int
 }
 
 // Controller takes metadata events and answers them when their changes are committed.
@@ -45,13 +56,32 @@ type Controller struct {
 	log     *slog.Logger
 	metrics *metrics.Broker
 
-	inbox chan *call
-	done  chan struct{}
-	// watch tells whether the wall clock has stepped, stepped what it said last. Only Run touches them.
+	inbox            chan *call
+	done             chan struct{}
+	peers            *peer.Peers
+	node             kafka.NodeID
+	sessionTimeout   time.Duration
+	internalReplicas int
+	sessions         sessions
+	// reigning is the term in which this node decides, 0 while it does not: what heartbeats may know of the loop.
+	reigning atomic.Uint64
+	gone     chan peer.Identity
+	probed   chan probed
+	running  sync.WaitGroup // probes
+
+	// The fields below belong to Run.
+
+	// watch tells whether the wall clock has stepped, stepped what it said last.
 	watch   sys.WallWatch
 	stepped bool
-	// reign is the state of this node as the active controller, nil while it is not. Only Run touches it.
-	reign *reign
+	// reign is the state of this node as the active controller, nil while it is not. taking is the take-over before it, tookOver the last term
+	// that had one.
+	reign    *reign
+	taking   *takeOver
+	tookOver uint64
+	// probing are the brokers that are being dialled, checked is when the sessions were looked at.
+	probing []kafka.NodeID
+	checked time.Time
 }
 
 // call is one event and whom to answer.
@@ -59,6 +89,20 @@ type call struct {
 	ctx    context.Context
 	event  metadata.Event
 	answer chan answer // holds one
+	// state lets the caller who gives up know whether the event will still be decided.
+	state atomic.Int32
+}
+
+// The states of a call.
+const (
+	waiting  = 0
+	deciding = 1 // a round has taken it
+	givenUp  = 2 // its caller has gone: it will not be decided
+)
+
+// take claims a call for a round, unless its caller has gone.
+func (one *call) take() bool {
+	return one.ctx.Err() == nil && one.state.CompareAndSwap(waiting, deciding)
 }
 
 type answer struct {
@@ -69,21 +113,26 @@ type answer struct {
 
 // New returns a controller that waits for Run.
 func New(c Config) *Controller {
-	return &Controller{
-		quorum:  c.Quorum,
-		wall:    c.Wall,
-		log:     c.Log,
-		metrics: c.Metrics,
-		inbox:   make(chan *call, inboxMax),
-		done:    make(chan struct{}),
-		watch:   sys.WatchWall(c.Wall),
+	made := &Controller{
+		quorum: c.Quorum, wall: c.Wall, log: c.Log, metrics: c.Metrics,
+		peers: c.Peers, node: c.Node, sessionTimeout: c.SessionTimeout, internalReplicas: c.InternalReplicas,
+		inbox: make(chan *call, inboxMax), done: make(chan struct{}),
+		gone: make(chan peer.Identity, goneMax), probed: make(chan probed, goneMax),
+		watch: sys.WatchWall(c.Wall),
 	}
+	if made.sessionTimeout == 0 {
+		made.sessionTimeout = sessionTimeoutDefault
+	}
+	if c.Peers != nil {
+		made.serve(c.Peers)
+	}
+	return made
 }
 
 // Submit decides an event and returns its reply when everything the reply tells of is committed; version is the index that
 // was waited for, and a view at that version shows it. Time, ids and seeds of the event are filled in here. While no leader
 // is known Submit waits for one, as long as ctx allows. Errors: ErrNotController, ErrBusy (nothing was decided);
-// ErrUnknownOutcome; ErrRefused.
+// ErrUnknownOutcome; ErrRefused. When ctx ends before the event was decided, that is ErrNotController.
 func (c *Controller) Submit(ctx context.Context, ev metadata.Event) (reply any, version uint64, err error) {
 	// Without a place in the answer channel the loop would wait for callers that have gone.
 	one := &call{ctx: ctx, event: ev, answer: make(chan answer, 1)}
@@ -96,6 +145,9 @@ func (c *Controller) Submit(ctx context.Context, ev metadata.Event) (reply any, 
 	case a := <-one.answer:
 		return a.reply, a.version, a.err
 	case <-ctx.Done():
+		if one.state.CompareAndSwap(waiting, givenUp) {
+			return nil, 0, fmt.Errorf("%w: nothing was decided: %w", ErrNotController, ctx.Err())
+		}
 		return nil, 0, fmt.Errorf("%w: %w", ErrUnknownOutcome, ctx.Err())
 	case <-c.done:
 	}
@@ -109,17 +161,27 @@ func (c *Controller) Submit(ctx context.Context, ev metadata.Event) (reply any, 
 
 // Run decides until ctx ends or the quorum stops. It is called once.
 func (c *Controller) Run(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer c.running.Wait()
+	defer cancel()
 	defer close(c.done)
 	defer c.endReign("stopped")
-	expire := time.NewTicker(expireEvery)
+	expire, check, tend := time.NewTicker(expireEvery), time.NewTicker(checkEvery), time.NewTicker(tendEvery)
 	defer expire.Stop()
+	defer check.Stop()
+	defer tend.Stop()
+	if c.peers == nil {
+		check.Stop() // nobody can be silent
+		tend.Stop()  // nor take anything over
+	}
+	c.checked = time.Now()
 	for {
 		// The channels come before the values, or a change in between would be missed. The Image comes before the
 		// leadership: while this node still leads in the term, every entry of that Image that it proposed is its own.
 		changed, led := c.quorum.Changed(), c.quorum.LeadershipChanged()
 		image := c.quorum.Image()
 		leadership := c.quorum.Leadership()
-		c.observe(image, leadership)
+		c.observe(ctx, image, leadership)
 		select {
 		case <-ctx.Done():
 			return
@@ -131,6 +193,16 @@ func (c *Controller) Run(ctx context.Context) {
 			if c.reign != nil {
 				c.round(c.expiry())
 			}
+		case <-check.C:
+			c.checkSessions()
+		case now := <-tend.C:
+			c.tend(now)
+		case who := <-c.gone:
+			c.lost(ctx, who)
+		case p := <-c.probed:
+			c.afterProbe(p)
+		case dead := <-c.takenOver():
+			c.taking.found, c.taking.done = dead, true
 		case first := <-c.openInbox(leadership):
 			c.take(first)
 		}

@@ -286,7 +286,7 @@ func TestI14_TheInboxIsBounded(t *testing.T) {
 		}
 		cancel()
 		for range inboxMax {
-			if err := <-gone; !errors.Is(err, ErrUnknownOutcome) || !errors.Is(err, context.Canceled) {
+			if err := <-gone; !errors.Is(err, ErrNotController) || !errors.Is(err, context.Canceled) {
 				t.Fatalf("a caller that stopped waiting: %v", err)
 			}
 		}

@@ -11,6 +11,10 @@
 //
 // Records are applied before they are proposed: what cannot be applied here is never appended (C080).
 //
+// Other nodes: a broker keeps a session with the active controller by heartbeats, and is fenced when they stop for broker.session.timeout, or at
+// once when its connection breaks and nobody listens at its address any more. A node that wins an election dials every unfenced broker before
+// it decides anything. Events of other nodes come as messages; Link is the side that sends them.
+//
 // Invariants:
 //   - An answer leaves only when everything it tells of is committed, in the term it was decided in.
 //   - A proposal carries the term and the index it was decided for, and is refused in any other: broker epochs in it are
@@ -20,9 +24,15 @@
 //   - A decision over quorum.EntryBytesMax is split at record borders. Every prefix of a decision is a safe state: a topic
 //     is visible only by its last record. FinishTopics, the first decision of every reign, removes what is half made.
 //   - Inbox, round and what waits for commits are bounded (I14).
+//   - A node has events decided only for itself; the principal of an administrative one is believed, because only nodes of the cluster are
+//     heard (I15).
+//   - Link repeats what was not decided. What may have been decided it repeats only if a second decision does no harm; else it says that the
+//     outcome is unknown.
 //
-// Concurrency: one goroutine, inside Run, owns everything. Submit may be called from any goroutine.
+// Concurrency: one goroutine, inside Run, owns everything but the sessions, which heartbeats touch from their own goroutines so that they never
+// wait for a decision. Probes are goroutines of Run. Submit, Gone and all of Link may be called from any goroutine; Link.Run has two.
 //
-// Files: controller.go (Submit, Run), reign.go (the loop's state in one term), round.go (decide and propose), stamp.go (what
-// the shell adds to an event: time, ids, seeds), link.go (how a node reaches the active controller).
+// Files: controller.go (Submit, Run), reign.go (the loop's state in one term), round.go (decide and propose), stamp.go (what the shell adds to an
+// event: time, ids, seeds), session.go and liveness.go (who lives), tend.go (what nobody asks for), serve.go and messages.go (other nodes), link.go
+// and link_session.go (how a node reaches the active controller, and keeps its session).
 package controller

@@ -1,7 +1,9 @@
 package controller
 
 import (
+	"context"
 	"fmt"
+	"time"
 
 	"strandline.dev/internal/metadata"
 	"strandline.dev/internal/quorum"
@@ -19,6 +21,8 @@ type reign struct {
 	// inFlight are the proposed entries that are not committed, and their bytes together.
 	inFlight      []flight
 	inFlightBytes int
+	// balanced is when leaderships were last given back.
+	balanced time.Time
 }
 
 // parked is an answer that waits for the entry at index.
@@ -43,9 +47,12 @@ func (r *reign) full() bool {
 }
 
 // observe follows the quorum: it begins a reign, lets answers go, or ends the reign.
-func (c *Controller) observe(image *metadata.Image, l quorum.Leadership) {
+func (c *Controller) observe(ctx context.Context, image *metadata.Image, l quorum.Leadership) {
 	if c.reign != nil && (!l.Leading || l.Term != c.reign.term) {
 		c.endReign("leadership lost")
+	}
+	if c.taking != nil && (!l.Leading || l.Term != c.taking.term) {
+		c.dropTakeOver()
 	}
 	if c.reign != nil {
 		c.release(image.Version())
@@ -53,15 +60,30 @@ func (c *Controller) observe(image *metadata.Image, l quorum.Leadership) {
 	}
 	// All earlier terms committed is in the Image when it has reached this term's first entry. The second condition holds at
 	// once, except after a reign that ended while this node went on leading: then what that reign proposed comes first.
-	if l.Leading && image.Version() >= l.TermStart && image.Version()+1 == c.quorum.LogEnd() {
-		c.beginReign(image, l.Term)
+	if !l.Leading || image.Version() < l.TermStart || image.Version()+1 != c.quorum.LogEnd() {
+		return
+	}
+	switch {
+	case c.taking == nil:
+		c.startTakeOver(ctx, image, l.Term)
+	case c.taking.done:
+		dead := c.taking.found
+		c.dropTakeOver()
+		c.beginReign(image, l.Term, dead)
 	}
 }
 
-func (c *Controller) beginReign(image *metadata.Image, term uint64) {
-	c.reign = &reign{term: term, working: image, last: image.Version()}
+// beginReign starts to decide. The dead are fenced before anything else is looked at, and whatever they led is led by others with the same entry.
+func (c *Controller) beginReign(image *metadata.Image, term uint64, dead []metadata.FenceBroker) {
+	now := time.Now()
+	c.reign = &reign{term: term, working: image, last: image.Version(), balanced: now}
+	c.tookOver = term
+	c.sessions.begin(now)
+	c.reigning.Store(term)
 	c.log.Info("active controller", "term", term, "version", image.Version())
-	c.round(append([]*call{c.own(metadata.FinishTopics{})}, c.expiry()...))
+	calls := c.fences(dead, "at the take-over: nobody listens at its address")
+	calls = append(calls, c.own(metadata.FinishTopics{}))
+	c.round(append(calls, c.expiry()...))
 }
 
 // release answers what waited for entries up to version.
@@ -86,11 +108,13 @@ func (c *Controller) release(version uint64) {
 
 // endReign drops the working Image. What waits may be committed by the next leader, or not: nobody here can know.
 func (c *Controller) endReign(why string) {
+	c.dropTakeOver()
 	if c.reign == nil {
 		return
 	}
 	r := c.reign
 	c.reign = nil
+	c.reigning.Store(0)
 	c.log.Info("no longer active controller", "term", r.term, "why", why, "waiting", len(r.parked))
 	for _, p := range r.parked {
 		p.call.answer <- answer{err: fmt.Errorf("%w: %s", ErrUnknownOutcome, why)}

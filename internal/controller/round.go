@@ -26,9 +26,8 @@ var errReignOver = errors.New("a proposal was refused")
 func (c *Controller) round(calls []*call) {
 	e := &entry{index: c.reign.last + 1}
 	for i, one := range calls {
-		if one.ctx.Err() != nil {
-			// The caller has gone, and has been told that it does not know.
-			continue
+		if !one.take() {
+			continue // the caller has gone, and has been told so
 		}
 		if err := c.decide(e, one); err != nil {
 			c.refused(calls[i+1:], err)

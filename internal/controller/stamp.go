@@ -17,9 +17,13 @@ func (c *Controller) stamp(ev metadata.Event, next uint64) (metadata.Event, erro
 	switch e := ev.(type) {
 	case metadata.RegisterBroker:
 		e.Now, e.NextVersion = now, next
+		if c.peers != nil { // whatever the newcomer says of it
+			e.HolderSilent = c.sessions.silent(e.Node, time.Now())
+		}
 		return e, nil
 	case metadata.BrokerReady:
 		e.Now = now
+		c.sessions.touch(e.Node, time.Now()) // its session begins now, not with its first heartbeat
 		return e, nil
 	case metadata.FenceBroker:
 		e.Now = now
@@ -45,6 +49,14 @@ func (c *Controller) stamp(ev metadata.Event, next uint64) (metadata.Event, erro
 	case metadata.AlterConfigs:
 		e.Now = now
 		return e, nil
+	case metadata.ContinueDrains:
+		seed, err := randomSeed()
+		e.Seed = seed
+		return e, err
+	case metadata.RaiseInternal:
+		seed, err := randomSeed()
+		e.Seed = seed
+		return e, err
 	case metadata.AlterISR:
 		e.Now = now
 		return e, nil
@@ -55,17 +67,23 @@ func (c *Controller) stamp(ev metadata.Event, next uint64) (metadata.Event, erro
 	return ev, nil
 }
 
-// stampCreate mints the ids that are missing, in a copy: the caller's list may be in use for its answer.
 func stampCreate(e metadata.CreateTopics, now time.Time) (metadata.Event, error) {
 	seed, err := randomSeed()
 	if err != nil {
 		return nil, err
 	}
-	e.Now, e.Seed, e.Topics = now, seed, slices.Clone(e.Topics)
+	e.Now, e.Seed = now, seed
+	return mintTopics(e)
+}
+
+// mintTopics mints the ids that are missing, in a copy: the caller's list may be in use for its answer.
+func mintTopics(e metadata.CreateTopics) (metadata.Event, error) {
+	e.Topics = slices.Clone(e.Topics)
 	for i := range e.Topics {
 		if !e.Topics[i].ID.IsZero() {
 			continue
 		}
+		var err error
 		if e.Topics[i].ID, err = mintTopicID(); err != nil {
 			return nil, err
 		}
@@ -97,7 +115,7 @@ func randomSeed() (uint64, error) {
 func administrative(ev metadata.Event) bool {
 	switch ev.(type) {
 	case metadata.CreateTopics, metadata.DeleteTopics, metadata.RestoreTopic, metadata.PurgeTopic, metadata.CreatePartitions, metadata.AlterConfigs,
-		metadata.ElectLeaders, metadata.AlterAssignments:
+		metadata.ElectLeaders, metadata.AlterAssignments, metadata.DrainBroker, metadata.RemoveBroker, metadata.RecoverPartitions:
 		return true
 	}
 	return false

@@ -39,6 +39,10 @@ func (d *decider) createTopics(ev CreateTopics) []TopicResult {
 
 func (d *decider) createTopic(ev CreateTopics, n NewTopic) TopicResult {
 	r := TopicResult{Name: n.Name}
+	if t := d.Topic(n.Name); t != nil && t.ID == n.ID && t.State == StateReady { // the answer to the same request was lost: nobody else mints this id
+		r.ID, r.Partitions, r.ReplicationFactor, r.Configs, r.Version = t.ID, int32(len(t.Partitions)), int16(len(t.Partitions[0].Replicas)), t.Configs, t.Version
+		return r
+	}
 	if r.Outcome = d.nameOutcome(n.Name); !r.OK() {
 		return r
 	}
