@@ -121,6 +121,13 @@ func (b *budget) dropSlowest(now time.Time) {
 	}
 }
 
+// roomy says whether n bytes more would leave half of the budget free.
+func (b *budget) roomy(n int) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.mu.used+int64(n) <= b.limit/2
+}
+
 // take holds n more bytes without waiting, whatever the limit: for responses that exist already.
 func (l *lease) take(n int64) {
 	l.b.mu.Lock()

@@ -91,15 +91,16 @@ func TestBudget_ResponsesTakeWhatIsThere(t *testing.T) {
 
 // frameClass covers every size, and a buffer goes back to a class it can fill.
 func TestFrames_Classes(t *testing.T) {
+	s := &shelf{limit: 2 * frameMax}
 	for _, n := range []int{1, frameMin, frameMin + 1, 100_000, frameMax} {
-		b := getFrame(n)
+		b := s.take(n)
 		if cap(b.b) < n {
 			t.Errorf("%d bytes: capacity %d", n, cap(b.b))
 		}
 		putFrame(b)
 	}
-	putFrame(&frame{make([]byte, 5000)}) // between two classes: belongs to the lower one
-	if b := getFrame(5000); cap(b.b) < 5000 {
+	putFrame(&frame{make([]byte, 5000), s}) // between two classes: belongs to the lower one
+	if b := s.take(5000); cap(b.b) < 5000 {
 		t.Errorf("capacity %d for 5000 bytes", cap(b.b))
 	}
 }

@@ -34,9 +34,11 @@ type conn struct {
 	call   Call
 	ctx    context.Context // ends when the peer is gone
 	cancel context.CancelFunc
-	// stall is the read deadline in force, direct sends the reader's own answers: reader only.
+	// stall is the read deadline in force, direct sends the reader's own answers, proven is the size of the last frame that arrived
+	// whole: reader only.
 	stall    time.Duration
 	direct   writer
+	proven   int
 	draining atomic.Bool
 	hurry    chan struct{} // closed by drain: long polls answer with what there is
 

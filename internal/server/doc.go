@@ -20,7 +20,7 @@
 // connection), one accept loop for each listener. The lock of a connection and the locks of sessions, budget and id block are leaf
 // locks: none is held across I/O or while taking another.
 //
-// Files: server.go (Config, New), accept.go (Serve), conn.go (reader), frame.go (bytes to requests), writer.go, budget.go, peerlog.go,
+// Files: server.go (Config, New), accept.go (Serve), conn.go (reader), frame.go (bytes to requests), shelf.go (their buffers), writer.go, budget.go, peerlog.go,
 // dispatch.go (Do, Await), handlers.go (the table), call.go (Call, Reply, Pending), errors.go (the one error table), settings.go,
 // target.go (topics and leaders of a request), advertise.go, cap.go (older releases), admin.go (pending administrative requests), session.go and sessioncache.go
 // (fetch sessions), groups.go (the seam to the group coordinators and their pending answers), fetchanswer.go, limits.go, and a file named for each API key.

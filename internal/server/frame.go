@@ -3,54 +3,22 @@ package server
 import (
 	"errors"
 	"io"
-	"math/bits"
 	"net"
 	"os"
-	"sync"
 	"time"
 
 	"strandline.dev/internal/wire"
 )
 
 const (
-	// frameMin and frameMax are the smallest and largest pooled frame buffers: below, the allocator is as fast; above, an idle pool
-	// would pin too much.
+	// frameMin and frameMax are the smallest and largest frame buffers that are kept for the next request: below, the allocator is as
+	// fast; above, they are rare.
 	frameMin = 4 << 10
-	frameMax = 4 << 20
+	frameMax = 32 << 20
 	// frameHead is the length of the size that begins a frame, and frameGrowth what a buffer may grow by when it is full.
 	frameHead   = 4
 	frameGrowth = 4
 )
-
-// frame is a request's bytes.
-type frame struct{ b []byte }
-
-// frames are free request buffers in classes of powers of two.
-var frames [11]sync.Pool
-
-// frameClass returns the class whose buffers hold n bytes.
-func frameClass(n int) int { return bits.Len(uint(max(n, 1)-1) / frameMin) }
-
-// getFrame returns an empty buffer with room for n bytes.
-func getFrame(n int) *frame {
-	if n > frameMax {
-		return &frame{make([]byte, 0, n)}
-	}
-	class := frameClass(n)
-	if f, ok := frames[class].Get().(*frame); ok {
-		f.b = f.b[:0]
-		return f
-	}
-	return &frame{make([]byte, 0, frameMin<<class)}
-}
-
-// putFrame gives a buffer back; nil is none.
-func putFrame(f *frame) {
-	if f == nil || cap(f.b) < frameMin || cap(f.b) > frameMax {
-		return
-	}
-	frames[bits.Len(uint(cap(f.b)/frameMin))-1].Put(f)
-}
 
 // protocolError is a frame that ends the connection: what is wrong with it, and whose it was.
 type protocolError struct {
@@ -86,7 +54,7 @@ func (c *conn) readRequest() (*exchange, error) {
 }
 
 // readFrame reads the bytes of one frame. Buffer and budget grow with what has arrived, at most fourfold, whatever the frame announces
-// (C086).
+// (C086), from what the peer's last frame had: peers that publish send many of one size, and growing copies a third of each.
 func (c *conn) readFrame(x *exchange) error {
 	head, err := c.in.Peek(frameHead)
 	if err != nil {
@@ -100,7 +68,11 @@ func (c *conn) readFrame(x *exchange) error {
 	if size <= smallFrame {
 		x.lease.b = c.server.small
 	}
-	x.frame = getFrame(min(size, max(frameMin, c.in.Buffered())))
+	first := max(frameMin, c.in.Buffered())
+	if first < c.proven && x.lease.b.roomy(c.proven) {
+		first = c.proven
+	}
+	x.frame = c.server.frames.take(min(size, first))
 	defer x.lease.settle()
 	for reserved := 0; ; {
 		f := x.frame
@@ -112,11 +84,12 @@ func (c *conn) readFrame(x *exchange) error {
 			return frameError(err)
 		}
 		if room == size {
+			c.proven = size
 			x.call.Received = time.Now()
 			return nil
 		}
 		reserved = room
-		x.frame = getFrame(min(size, frameGrowth*room))
+		x.frame = c.server.frames.take(min(size, frameGrowth*room))
 		x.frame.b = append(x.frame.b, f.b...)
 		putFrame(f)
 	}

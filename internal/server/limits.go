@@ -44,6 +44,11 @@ const (
 
 	// readBuffer is a connection's read buffer: several small requests for one read, cheap for idle connections.
 	readBuffer = 8 << 10
+	// shelfShare is the part of the memory budget that free request buffers may take: a few large publishes. shelfIdle is after how long
+	// without use one is let go, shelfClasses the number of powers of two from frameMin to frameMax.
+	shelfShare   = 4
+	shelfIdle    = 100 * time.Millisecond
+	shelfClasses = 14
 	// outKeep is the largest encoding buffer a connection keeps between responses, and the size at which it writes early.
 	outKeep = 64 << 10
 	// writeChunk is the part of a response written under one write deadline, so that a slow but living peer gets all of it.
@@ -108,6 +113,9 @@ const (
 	// peerLinesMax lines about peers are logged for each reason in peerLinesEvery; the rest is counted.
 	peerLinesMax   = 10
 	peerLinesEvery = 10 * time.Second
+
+	// messageMax cuts the message of an error: the longest of our own, with a topic's name and a list of what is allowed, is below half of it.
+	messageMax = 1000
 
 	// loggedTextMax cuts client-chosen text in log lines.
 	loggedTextMax = 100

@@ -89,6 +89,7 @@ type Server struct {
 	peers    *peerLog
 	sessions *sessionCache
 	ids      *producerIDs
+	frames   shelf                        // of request bytes
 	encoders sync.Pool                    // of *wire.FetchEncoder
 	fetches  sync.Pool                    // of *fetchWork
 	apis     []wire.API                   // what is served: what ApiVersions answers
@@ -102,6 +103,7 @@ func New(c Config) *Server {
 	s := &Server{cfg: c, limits: c.Limits.withDefaults(c.Broker())}
 	s.budget, s.answers = newBudget(s.limits.Memory/2), newBudget(s.limits.Memory/2)
 	s.small = newBudget(s.limits.Memory / smallShare)
+	s.frames.limit = int(s.limits.Memory / shelfShare)
 	s.peers = &peerLog{log: c.Log, metrics: c.Metrics, lines: map[reason]*lineCount{}}
 	s.sessions = newSessionCache()
 	s.ids = &producerIDs{}

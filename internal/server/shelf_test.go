@@ -1,0 +1,54 @@
+package server
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// What is used again and again stays, what nobody took for two sweeps goes, and then nothing ticks any more.
+func TestShelf_LetsGoOfWhatIsUnused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &shelf{limit: 1 << 20}
+		used, spare := s.take(100_000), s.take(100_000)
+		small := s.take(1)
+		putFrame(small)
+		putFrame(spare)
+		putFrame(used)
+		for range 12 {
+			if f := s.take(100_000); f != used {
+				t.Fatal("not the buffer that came back last")
+			} else {
+				putFrame(f)
+			}
+			time.Sleep(shelfIdle / 4)
+		}
+		if got, want := s.mu.bytes, cap(used.b); got != want {
+			t.Errorf("%d bytes kept in use, want %d", got, want)
+		}
+		time.Sleep(2 * shelfIdle)
+		if got := s.mu.bytes; got != 0 {
+			t.Errorf("%d bytes kept by an idle server, want none", got)
+		}
+		putFrame(used)
+		if s.take(100_000) != used {
+			t.Error("not kept after it had been empty")
+		}
+	})
+}
+
+func TestShelf_IsBounded(t *testing.T) {
+	const limit = 2 * frameMax
+	s := &shelf{limit: limit}
+	var out []*frame
+	for range 2 * limit / frameMax {
+		out = append(out, s.take(frameMax))
+	}
+	for _, f := range out {
+		putFrame(f)
+	}
+	putFrame(s.take(frameMax + 1))
+	if got := s.mu.bytes; got != limit {
+		t.Errorf("%d bytes kept, want %d", got, limit)
+	}
+}
