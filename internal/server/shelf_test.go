@@ -6,6 +6,13 @@ import (
 	"time"
 )
 
+// held is how many bytes lie on the shelf.
+func (s *shelf) held() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.mu.bytes
+}
+
 // What is used again and again stays, what nobody took for two sweeps goes, and then nothing ticks any more.
 func TestShelf_LetsGoOfWhatIsUnused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -23,11 +30,11 @@ func TestShelf_LetsGoOfWhatIsUnused(t *testing.T) {
 			}
 			time.Sleep(shelfIdle / 4)
 		}
-		if got, want := s.mu.bytes, cap(used.b); got != want {
+		if got, want := s.held(), cap(used.b); got != want {
 			t.Errorf("%d bytes kept in use, want %d", got, want)
 		}
 		time.Sleep(2 * shelfIdle)
-		if got := s.mu.bytes; got != 0 {
+		if got := s.held(); got != 0 {
 			t.Errorf("%d bytes kept by an idle server, want none", got)
 		}
 		putFrame(used)
@@ -48,7 +55,7 @@ func TestShelf_IsBounded(t *testing.T) {
 		putFrame(f)
 	}
 	putFrame(s.take(frameMax + 1))
-	if got := s.mu.bytes; got != limit {
+	if got := s.held(); got != limit {
 		t.Errorf("%d bytes kept, want %d", got, limit)
 	}
 }
