@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"time"
 
 	"strandline.dev/internal/wire"
@@ -155,10 +156,5 @@ func noEOF(err error) error {
 	return err
 }
 
-// clip bounds a text that goes to another node or comes from one.
-func clip(s string) string {
-	if len(s) > faultTextMax {
-		return s[:faultTextMax]
-	}
-	return s
-}
+// clip bounds a text that goes to another node or comes from one, and makes it text: an error may quote a client's bytes.
+func clip(s string) string { return strings.ToValidUTF8(s[:min(len(s), faultTextMax)], "") }

@@ -22,7 +22,7 @@ type Payloader interface {
 }
 
 // Releaser is a Message that wants to know when it is not needed any more. It is called once for each message that was given to Send, Call or
-// returned by a handler: when it has been written, or will not be.
+// returned by a handler: when it has been written, or will not be. That can be after Call has returned.
 type Releaser interface {
 	Release()
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"sync"
 	"time"
 
@@ -136,7 +137,6 @@ func (p *Peers) hear(ctx context.Context, nc net.Conn) (*conn, string, error) {
 // reasonOf names why a first frame is not taken; "" for one that ends before it begins, as a port scan does.
 func reasonOf(err error) string {
 	var stranger *strangerError
-	var timeout net.Error
 	switch {
 	case errors.As(err, &stranger) && stranger.kafka():
 		return reasonKafka
@@ -144,7 +144,7 @@ func reasonOf(err error) string {
 		return reasonHTTP
 	case errors.Is(err, wire.ErrTLS):
 		return reasonTLS
-	case errors.As(err, &timeout) && timeout.Timeout():
+	case errors.Is(err, os.ErrDeadlineExceeded):
 		return reasonSilent
 	case err == io.EOF:
 		return ""

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
-	"time"
 )
 
 // Certificates are a node's certificate and the CA of its cluster. They can be replaced while in use; open connections go on.
@@ -41,7 +40,7 @@ func (c *Certificates) Replace(cert, key, ca []byte) error {
 		}
 	}
 	for _, use := range nodeUses {
-		_, err := own.Leaf.Verify(x509.VerifyOptions{Roots: pool, Intermediates: intermediates, KeyUsages: []x509.ExtKeyUsage{use}, CurrentTime: own.Leaf.NotBefore})
+		_, err := own.Leaf.Verify(x509.VerifyOptions{Roots: pool, Intermediates: intermediates, KeyUsages: []x509.ExtKeyUsage{use}})
 		if err != nil {
 			return fmt.Errorf("the certificate cannot be a node's of this CA (it serves and dials): %w", err)
 		}
@@ -83,7 +82,7 @@ func (c *certificates) verify(s tls.ConnectionState) error {
 	}
 	for _, use := range nodeUses {
 		_, err := s.PeerCertificates[0].Verify(x509.VerifyOptions{
-			Roots: c.ca, Intermediates: intermediates, KeyUsages: []x509.ExtKeyUsage{use}, CurrentTime: time.Now(),
+			Roots: c.ca, Intermediates: intermediates, KeyUsages: []x509.ExtKeyUsage{use},
 		})
 		if err != nil {
 			return fmt.Errorf("certificate of the other side: %w", err)
