@@ -33,11 +33,14 @@ type appender struct {
 	out *mailbox[outcome]
 }
 
-// job is one of: a MsgStorageAppend of raft, a snapshot to write.
+// job is one of: a MsgStorageAppend of raft, with the snapshot to install before its entries, if any; a snapshot to install; a snapshot
+// to write; an index from which on the log is cut.
 type job struct {
 	message  *raftpb.Message
+	install  *snapshot
 	snapshot *snapshot
-	// written, when set, is told when the snapshot is durable, instead of the loop's mailbox.
+	cut      uint64
+	// written, when set, is told when the job is durable, instead of the loop's mailbox.
 	written chan<- error
 }
 
@@ -45,6 +48,7 @@ type job struct {
 type outcome struct {
 	responses []*raftpb.Message
 	snapshot  *snapshotDone
+	installed *snapshot
 	err       error
 }
 
@@ -90,14 +94,14 @@ func (a *appender) run(ctx context.Context) {
 func (a *appender) process(ctx context.Context, jobs []job) error {
 	for len(jobs) > 0 {
 		n := 0
-		for n < len(jobs) && jobs[n].message != nil {
+		for n < len(jobs) && jobs[n].message != nil && (n == 0 || jobs[n].install == nil) {
 			n++
 		}
 		var err error
 		if n > 0 {
 			err = a.persist(ctx, jobs[:n])
 		} else {
-			n, err = 1, a.writeSnapshot(ctx, jobs[0])
+			n, err = 1, a.single(ctx, jobs[0])
 		}
 		if err != nil {
 			return err
@@ -105,6 +109,34 @@ func (a *appender) process(ctx context.Context, jobs []job) error {
 		jobs = jobs[n:]
 	}
 	return nil
+}
+
+// single does a job that is no append.
+func (a *appender) single(ctx context.Context, j job) error {
+	if j.snapshot != nil {
+		return a.writeSnapshot(ctx, j)
+	}
+	var err error
+	if j.install != nil {
+		err = a.install(ctx, j.install)
+	} else if err = a.cut(j.cut); err == nil {
+		err = a.sync(ctx)
+	}
+	j.written <- err
+	return err
+}
+
+// wait has a job done and waits for it.
+func (a *appender) wait(ctx context.Context, j job) error {
+	written := make(chan error, 1)
+	j.written = written
+	a.in.push(j)
+	select {
+	case err := <-written:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // persist makes the vote and the entries of some jobs durable, then releases their answers. The vote comes first: a log
@@ -123,6 +155,12 @@ func (a *appender) persist(ctx context.Context, jobs []job) error {
 			return fmt.Errorf("the vote of term %d: %w", v.Term, err)
 		}
 		a.vote = v
+	}
+	if snap := jobs[0].install; snap != nil {
+		if err := a.install(ctx, snap); err != nil {
+			return err
+		}
+		a.out.push(outcome{installed: snap})
 	}
 	if err := a.appendAll(ctx, jobs); err != nil {
 		return err
@@ -175,14 +213,8 @@ func (a *appender) sync(ctx context.Context) error {
 // append writes entries that follow each other to copy and log. Those that start below the end of the log replace its tail in
 // both: another leader has decided otherwise.
 func (a *appender) append(ctx context.Context, entries []*raftpb.Entry) error {
-	first := kafka.Offset(entries[0].GetIndex())
-	if first < a.log.End() {
-		if err := a.copy.truncateTo(uint64(first)); err != nil {
-			return fmt.Errorf("cut the copy of the metadata log at %d: %w", first, err)
-		}
-		if err := a.log.TruncateTo(first); err != nil {
-			return fmt.Errorf("cut the metadata log at %d: %w", first, err)
-		}
+	if err := a.cut(entries[0].GetIndex()); err != nil {
+		return err
 	}
 	for len(entries) > 0 {
 		var n int
@@ -207,6 +239,20 @@ func (a *appender) append(ctx context.Context, entries []*raftpb.Entry) error {
 	}
 	if cap(a.buf) > appendChunk {
 		a.buf = nil
+	}
+	return nil
+}
+
+// cut drops the entries from first on, in both.
+func (a *appender) cut(first uint64) error {
+	if first >= uint64(a.log.End()) {
+		return nil
+	}
+	if err := a.copy.truncateTo(first); err != nil {
+		return fmt.Errorf("cut the copy of the metadata log at %d: %w", first, err)
+	}
+	if err := a.log.TruncateTo(kafka.Offset(first)); err != nil {
+		return fmt.Errorf("cut the metadata log at %d: %w", first, err)
 	}
 	return nil
 }

@@ -17,8 +17,8 @@ type snapshotting struct {
 	quiet int
 	// term is that of the last applied entry.
 	term uint64
-	// writing says that a snapshot is on its way to the disk.
-	writing bool
+	// writing says that a snapshot is on its way to the disk, installing that raft has taken another node's, which is.
+	writing, installing bool
 }
 
 // apply makes committed entries into Images and publishes the last one.
@@ -37,7 +37,7 @@ func (l *loop) apply(ctx context.Context, entries []*raftpb.Entry) error {
 		l.entries++
 		l.bytes += len(e.GetData())
 	}
-	l.q.image.store(l.image)
+	l.publishImage()
 	l.log.forget(l.image.Version())
 	l.quiet = 0
 	if l.entries >= l.every || l.bytes >= snapshotBytes {
@@ -46,9 +46,16 @@ func (l *loop) apply(ctx context.Context, entries []*raftpb.Entry) error {
 	return nil
 }
 
+// publishImage publishes what is applied, to this node and to those that fetch from it.
+func (l *loop) publishImage() {
+	l.q.isMember.Store(l.member())
+	l.q.position.Store(&position{index: l.image.Version(), term: l.term})
+	l.q.image.store(l.image)
+}
+
 // beginSnapshot has a snapshot written, unless one is on its way.
 func (l *loop) beginSnapshot() {
-	if l.writing {
+	if l.writing || l.installing {
 		return
 	}
 	l.writing = true
@@ -83,20 +90,15 @@ func (l *loop) applyChange(ctx context.Context, e *raftpb.Entry) error {
 	if err := l.applyRecords(e.GetIndex(), change.GetContext()); err != nil {
 		return err
 	}
+	was := l.member()
 	l.conf = l.node.ApplyConfChange(change)
+	l.retires = l.retires && !l.member() || was && !l.member()
 	if err := checkVoters(l.conf, l.image.Voters()); err != nil {
 		return err
 	}
 	l.term = e.GetTerm()
 	snap := l.takeSnapshot()
-	written := make(chan error, 1)
-	l.disk.in.push(job{snapshot: snap, written: written})
-	select {
-	case err = <-written:
-	case <-ctx.Done():
-		err = ctx.Err()
-	}
-	if err != nil {
+	if err := l.disk.wait(ctx, job{snapshot: snap}); err != nil {
 		return err
 	}
 	l.snapshotDone(snapshotDone{id: snap.snapshotID, conf: snap.Conf, durable: true})
@@ -125,6 +127,7 @@ func (l *loop) snapshotDone(done snapshotDone) {
 	l.writing = false
 	if done.durable && l.log.snapshot.compare(done.id) < 0 {
 		l.log.snapshot, l.log.conf = done.id, done.conf
+		l.q.newest.Store(&done.id)
 	}
 }
 

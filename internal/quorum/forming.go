@@ -1,12 +1,12 @@
 package quorum
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"go.etcd.io/raft/v3/raftpb"
@@ -15,45 +15,76 @@ import (
 	"strandline.dev/internal/metadata"
 )
 
-// controllerAddress returns the address under which this node is configured as the only controller, "" when none is
-// configured.
-func controllerAddress(c Config) (string, error) {
-	switch len(c.Controllers) {
-	case 0:
-		return "", nil
-	case 1:
-	default:
-		return "", fmt.Errorf("%w: cluster.controllers lists %d", ErrSeveralControllers, len(c.Controllers))
-	}
-	id, address, found := strings.Cut(c.Controllers[0], "@")
-	node, err := strconv.ParseInt(id, 10, 32)
-	if !found || err != nil || node < 0 || address == "" {
-		return "", fmt.Errorf("cluster.controllers: %q is not <node id>@<host>:<port>", c.Controllers[0])
-	}
-	if kafka.NodeID(node) != c.Node {
-		return "", fmt.Errorf("%w: cluster.controllers names node %d, this is node %d", ErrSeveralControllers, node, c.Node)
-	}
-	return address, nil
-}
-
-// form mints a cluster with this directory as its only voter: a snapshot at index 0 whose Image has the cluster id and the
-// table of voters. A crash before the snapshot is durable leaves an empty directory; after it, a formed one.
-func (r *recovered) form(c Config, address string) error {
+// mint mints a cluster: the voters are this directory and those that answered. A crash before the snapshot is durable leaves an empty
+// directory; after it, a formed one.
+func (r *recovered) mint(conf configured, others []formingAnswer) error {
 	id, err := mintClusterID()
 	if err != nil {
 		return err
 	}
-	self := metadata.Voter{RaftID: r.self, Node: c.Node, Directory: c.Dir.Identity().DirectoryID, Address: address}
-	image, err := metadata.Empty().Apply(0, []metadata.Record{metadata.ClusterRecord{ClusterID: id, Voters: []metadata.Voter{self}}})
+	table := []metadata.Voter{{RaftID: r.self, Node: conf.self, Directory: r.store.Identity().DirectoryID, Address: conf.own()}}
+	for _, o := range others {
+		v := metadata.Voter{Node: o.Node, Directory: o.Directory, Address: conf.addressOf(o.Node)}
+		if v.RaftID, err = raftID(o.Directory); err != nil {
+			return err
+		}
+		table = append(table, v)
+	}
+	slices.SortFunc(table, func(a, b metadata.Voter) int { return cmp.Compare(a.Node, b.Node) })
+	if err := r.storeTable(id, table, conf.self); err != nil {
+		return err
+	}
+	r.lines.Info("formed a new cluster", "cluster", id, "node", conf.self, "directory", r.store.Identity().DirectoryID.Hex(), "voters", len(table))
+	return nil
+}
+
+// storeTable makes a cluster's beginning durable here: a snapshot at index 0 whose Image has the cluster id and the table of voters, then
+// the id in meta.json.
+func (r *recovered) storeTable(cluster string, table []metadata.Voter, node kafka.NodeID) error {
+	image, err := metadata.Empty().Apply(0, []metadata.Record{metadata.ClusterRecord{ClusterID: cluster, Voters: table}})
 	if err != nil {
 		return err
 	}
-	r.snapshot = snapshot{Conf: &raftpb.ConfState{Voters: []uint64{r.self}}, Image: image}
-	if err := r.snapshots.write(r.snapshot); err != nil {
+	snap := snapshot{Conf: &raftpb.ConfState{}, Image: image}
+	for _, v := range table {
+		snap.Conf.Voters = append(snap.Conf.Voters, v.RaftID)
+	}
+	slices.Sort(snap.Conf.Voters)
+	if err := checkVoters(snap.Conf, table); err != nil {
 		return fmt.Errorf("form a cluster: %w", err)
 	}
-	r.lines.Info("formed a new cluster", "cluster", id, "node", c.Node, "directory", self.Directory.Hex())
-	return nil
+	if err := r.store.WithReserve(func() error { return r.snapshots.write(snap) }); err != nil {
+		return fmt.Errorf("form a cluster: %w", err)
+	}
+	r.snapshot = snap
+	return r.adopt(node)
+}
+
+// joinWith makes a fetched snapshot what this empty directory holds.
+func (r *recovered) joinWith(snap snapshot, node kafka.NodeID) error {
+	if snap.Index == 0 {
+		return r.storeTable(snap.Image.ClusterID(), snap.Image.Voters(), node)
+	}
+	if err := r.store.WithReserve(func() error { return r.snapshots.stage(snap) }); err != nil {
+		return fmt.Errorf("join a cluster: %w", err)
+	}
+	r.snapshots.staged, r.snapshot = &snap, snap
+	if err := r.finishInstall(); err != nil {
+		return fmt.Errorf("join a cluster: %w", err)
+	}
+	r.tail = tail{term: snap.Term}
+	return r.adopt(node)
+}
+
+// finishInstall does what is left of an installation: the snapshot is durable under its first name.
+func (r *recovered) finishInstall() error {
+	r.found.copied = nil // of entries that the snapshot replaces
+	if err := r.log.Reset(r.next()); err != nil {
+		return err
+	}
+	err := r.snapshots.adopt(r.snapshot.snapshotID)
+	r.snapshots.staged = nil
+	return err
 }
 
 // mintClusterID returns a random id in Kafka's form. It does not begin with "-": command lines would take it for a flag.
@@ -70,22 +101,39 @@ func mintClusterID() (string, error) {
 }
 
 // checkIdentity refuses metadata that is not this node's, by name: a copied, swapped or restored directory must not vote.
-func (r *recovered) checkIdentity(c Config) error {
+func (r *recovered) checkIdentity(c Config, conf configured) error {
 	id, image := c.Dir.Identity(), r.snapshot.Image
 	if id.ClusterID != "" && id.ClusterID != image.ClusterID() {
 		return fmt.Errorf("%w: %s says cluster %q, the metadata %q", ErrIdentity, filepath.Join(c.Dir.Path(), "meta.json"), id.ClusterID, image.ClusterID())
 	}
 	self, ok := findVoter(image.Voters(), r.self)
-	if !ok || self.Directory != id.DirectoryID {
-		return fmt.Errorf("%w: directory id %s of %s; the voters are %s", ErrNotAVoter, id.DirectoryID.Hex(), c.Dir.Path(), describeVoters(image.Voters()))
-	}
-	if self.Node != c.Node {
+	inTable := ok && self.Directory == id.DirectoryID
+	switch {
+	case inTable && self.Node != c.Node:
 		return fmt.Errorf("%w: the directory belongs to node %d, this is node %d", ErrIdentity, self.Node, c.Node)
-	}
-	if !slices.Equal(r.snapshot.Conf.GetVoters(), []uint64{r.self}) || len(r.snapshot.Conf.GetVotersOutgoing()) > 0 {
+	case !inTable && conf.alone():
+		return fmt.Errorf("%w: directory id %s of %s; the voters are %s", ErrNotAVoter, id.DirectoryID.Hex(), c.Dir.Path(), describeVoters(image.Voters()))
+	case c.Peers == nil && !r.onlyVoter():
 		return fmt.Errorf("%w: the voters are %s", ErrSeveralControllers, describeVoters(image.Voters()))
 	}
 	return nil
+}
+
+// member says whether the newest snapshot has this directory as a voter or learner. Every id in its configuration has a row in its table.
+func (r *recovered) member() bool { return isMember(r.snapshot.Conf, r.self) }
+
+// onlyVoter says that this directory is the quorum, as of the newest snapshot.
+func (r *recovered) onlyVoter() bool {
+	conf := r.snapshot.Conf
+	return slices.Equal(conf.GetVoters(), []uint64{r.self}) && len(conf.GetVotersOutgoing()) == 0
+}
+
+// formed says that the directory holds a table.
+func (r *recovered) formed() bool { return r.snapshot.Image.ClusterID() != "" }
+
+// ran says that the table has been in force: Raft may start at once. A lone voter needs nobody's word, and an observer has joined what runs.
+func (r *recovered) ran() bool {
+	return r.voted || r.snapshot.Index > 0 || r.log.End() > 1 || r.onlyVoter() || !r.member()
 }
 
 func describeVoters(table []metadata.Voter) string {
@@ -97,11 +145,11 @@ func describeVoters(table []metadata.Voter) string {
 }
 
 // adopt writes cluster id and node id into meta.json when it has none: after forming, or after a crash in the middle of it.
-func (r *recovered) adopt(c Config) error {
-	if c.Dir.Identity().ClusterID != "" {
+func (r *recovered) adopt(node kafka.NodeID) error {
+	if r.store.Identity().ClusterID != "" {
 		return nil
 	}
-	if err := c.Dir.SetIdentity(r.snapshot.Image.ClusterID(), c.Node); err != nil {
+	if err := r.store.SetIdentity(r.snapshot.Image.ClusterID(), node); err != nil {
 		return fmt.Errorf("store the cluster id: %w", err)
 	}
 	return nil

@@ -20,6 +20,8 @@ type snapshots struct {
 	kept []snapshotID
 	// damaged are files with a snapshot's name that are of no use. They go when a newer snapshot is durable.
 	damaged []snapshotID
+	// staged is a snapshot whose installation was interrupted (install.go).
+	staged *snapshot
 }
 
 // openSnapshots reads the newest valid snapshot. found is false when no file has a snapshot's name; when there are some and
@@ -35,12 +37,15 @@ func openSnapshots(fsys sys.FS, dir string, log *slog.Logger) (s *snapshots, new
 		if id, ok := parseSnapshotName(f.Name); ok && !f.IsDir {
 			ids = append(ids, id)
 		}
-		if strings.HasSuffix(f.Name, snapshotSuffix+".tmp") && !f.IsDir {
+		if (strings.HasSuffix(f.Name, snapshotSuffix+".tmp") || strings.HasSuffix(f.Name, stagedSuffix+".tmp")) && !f.IsDir {
 			// An interrupted write: nobody will finish it, and each has another name (I14).
 			if err := fsys.Remove(filepath.Join(dir, f.Name)); err != nil {
 				log.Warn("a temporary snapshot could not be removed", "file", f.Name, "error", err)
 			}
 		}
+	}
+	if s.staged, err = s.readStaged(files); err != nil {
+		return nil, snapshot{}, false, err
 	}
 	slices.SortFunc(ids, snapshotID.compare)
 	var first *CorruptError
@@ -64,6 +69,9 @@ func openSnapshots(fsys sys.FS, dir string, log *slog.Logger) (s *snapshots, new
 		}
 	}
 	slices.Reverse(s.kept)
+	if s.staged != nil {
+		return s, *s.staged, true, nil // it replaces whatever else there is
+	}
 	if !found && first != nil {
 		return nil, snapshot{}, false, first
 	}

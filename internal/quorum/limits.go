@@ -61,4 +61,43 @@ const (
 	segmentBytes = 16 << 20
 	// noSpaceRetry is the pause between attempts while the disk is full.
 	noSpaceRetry = 100 * time.Millisecond
+
+	// controllersMax is the largest number of controllers.
+	controllersMax = 5
+	// arrivalsMax bounds the frames of Raft messages that wait for the loop; what comes above it is lost, which Raft expects. arrivalsPerTurn
+	// are taken before the loop looks at ticks and the disk again.
+	arrivalsMax, arrivalsPerTurn = 256, 64
+	// frameEntriesMax bounds the entries in one frame of Raft messages, in bytes; one message may be larger by itself.
+	frameEntriesMax = 4 << 20
+
+	// askEvery and askWaitMax pace the questions of a node without a cluster, sayEvery its log lines.
+	askEvery, askWaitMax, sayEvery = 200 * time.Millisecond, time.Second, 5 * time.Second
+
+	// fetchWaitMax is how long a voter holds an observer's fetch when there is nothing new, and fetchGrace how much later the observer turns to another
+	// voter: together they bound how long one that does not answer any more keeps an observer from a change.
+	fetchWaitMax, fetchGrace = 250 * time.Millisecond, 500 * time.Millisecond
+	// fetchBytesMax bounds the entries of one answer, but for the first.
+	fetchBytesMax = 1 << 20
+	// fetchPause is between fetches that fail, applyWaitMax the time for fetched entries to be applied before they are fetched again.
+	fetchPause, applyWaitMax = 50 * time.Millisecond, 2 * time.Second
+	// leaderlessPatience is how long a member without a leader waits for an election before it asks others what is committed.
+	leaderlessPatience = 2 * time.Second
+
+	// pieceBytesMax bounds a piece of a snapshot. It fits behind heartbeats of a slow link.
+	pieceBytesMax = 512 << 10
+	// pieceWaitMax bounds the wait for one piece, offerWaitMax that for a member to fetch all of an offered snapshot; offerPause follows an offer
+	// that failed.
+	pieceWaitMax, offerWaitMax, offerPause = 5 * time.Second, 2 * time.Minute, 500 * time.Millisecond
+
+	// replaceSilence is how long a voter must not have been heard before another directory of its node may take its place: longer than any
+	// pause of a process that is still there.
+	replaceSilence = 10 * time.Second
+	// aliveWithin is how long ago a voter may have been heard to count as there.
+	aliveWithin = 2 * electionTicks * tickEvery
+	// learnerPatience is how long a newcomer may make no progress. caughtUpEntries is how far behind it may be when it becomes a voter.
+	learnerPatience, caughtUpEntries = 30 * time.Second, 256
+	// changeRetry paces requests for a change that find no leader; changeWaitersMax bounds those that wait for the same change.
+	changeRetry, changeWaitersMax = 250 * time.Millisecond, 16
+	// seekEvery and seekWaitMax pace a node that asks for the place of its former directory.
+	seekEvery, seekWaitMax = time.Second, time.Minute
 )

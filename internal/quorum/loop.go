@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"go.etcd.io/raft/v3"
@@ -29,6 +31,16 @@ type loop struct {
 	// proposed counts the entries proposed since raft was last asked what to do.
 	proposed int
 	snapshotting
+	transport
+	members
+	// told is what other nodes say about the leader.
+	told told
+	// offered is a snapshot that raft has just been told of.
+	offered *snapshot
+	// retires says that a change has taken this directory out of the configuration; what follows from it is still to be done.
+	retires bool
+	// leaderless is since when no leader is known, zero while one is.
+	leaderless, saidLeaderless time.Time
 }
 
 func newLoop(q *Quorum, start *recovered) (*loop, error) {
@@ -41,29 +53,15 @@ func newLoop(q *Quorum, start *recovered) (*loop, error) {
 		last:  uint64(start.log.End()) - 1,
 	}
 	l.snapshotting = snapshotting{every: start.snapshotEntries, term: start.snapshot.Term}
+	l.transport = newTransport()
 	l.disk = newAppender(start)
-	node, err := raft.NewRawNode(&raft.Config{
-		ID:                        start.self,
-		ElectionTick:              electionTicks,
-		HeartbeatTick:             heartbeatTicks,
-		Storage:                   l.log,
-		Applied:                   start.snapshot.Index,
-		AsyncStorageWrites:        true,
-		MaxSizePerMsg:             messageBytesMax,
-		MaxCommittedSizePerReady:  applyBytesMax,
-		MaxUncommittedEntriesSize: uncommittedBytesMax,
-		MaxInflightMsgs:           inflightMessagesMax,
-		MaxInflightBytes:          inflightBytesMax,
-		CheckQuorum:               true,
-		PreVote:                   true,
-		DisableProposalForwarding: true,
-		StepDownOnRemoval:         true,
-		Logger:                    raftLogger{q.log},
-	})
+	node, err := newCore(q, l.self, l.log, start.snapshot.Index)
 	if err != nil {
 		return nil, err
 	}
 	l.node = node
+	q.newest.Store(&start.snapshot.snapshotID)
+	l.publishImage()
 	return l, nil
 }
 
@@ -93,8 +91,18 @@ func (l *loop) run(ctx context.Context) (err error) {
 		case <-tick.C:
 			l.node.Tick()
 			l.tickQuiet()
+			l.steer()
+			l.watchLeader()
 		case p := <-l.q.proposals:
 			l.propose(p)
+		case a := <-l.q.arrivals:
+			if err := l.arrive(a); err != nil {
+				return err
+			}
+		case do := <-l.q.tasks:
+			if err := do(l); err != nil {
+				return err
+			}
 		case <-l.disk.out.ready:
 			if err := l.collect(); err != nil {
 				return err
@@ -147,32 +155,45 @@ func (l *loop) collect() error {
 		if done.snapshot != nil {
 			l.snapshotDone(*done.snapshot)
 		}
+		if done.installed != nil {
+			l.installed(done.installed)
+		}
 		l.deliver(done.responses)
 	}
 	return nil
 }
 
-// deliver steps the messages to this node. Messages to others need other voters, and Open refuses a table with any; raft
-// takes a message that is not sent for a lost one.
+// deliver steps the messages to this node and sends the others. What they stand on is durable.
 func (l *loop) deliver(messages []*raftpb.Message) {
+	var remote []*raftpb.Message
 	for _, m := range messages {
-		if m.GetTo() == l.self {
-			// The only errors are about messages from unknown peers.
-			_ = l.node.Step(m)
+		if m.GetTo() != l.self {
+			remote = append(remote, m)
+			continue
 		}
+		// The only errors are about messages from unknown peers.
+		_ = l.node.Step(m)
 	}
+	l.send(remote)
 }
 
 // advance carries out what raft wants until it wants nothing more.
 func (l *loop) advance(ctx context.Context) error {
 	for l.node.HasReady() {
 		ready := l.node.Ready()
+		if !raft.IsEmptySnap(ready.Snapshot) {
+			l.restoring(ready.Snapshot.GetMetadata().GetIndex())
+		}
 		l.appended(ready.Entries)
-		l.publishLeadership(ready)
+		if ready.SoftState != nil || !raft.IsEmptyHardState(ready.HardState) {
+			l.publishLeadership(ready.Entries)
+		}
+		// What goes to others was decided under the configuration before the entries below: it leaves before they are applied.
+		l.send(slices.DeleteFunc(slices.Clone(ready.Messages), func(m *raftpb.Message) bool { return raft.IsLocalMsgTarget(m.GetTo()) }))
 		for _, m := range ready.Messages {
 			switch m.GetTo() {
 			case raft.LocalAppendThread:
-				l.disk.in.push(job{message: m})
+				l.disk.in.push(l.storageJob(m))
 			case raft.LocalApplyThread:
 				if err := l.apply(ctx, m.GetEntries()); err != nil {
 					return err
@@ -180,8 +201,32 @@ func (l *loop) advance(ctx context.Context) error {
 				l.deliver(m.GetResponses())
 			}
 		}
+		if l.retires {
+			l.retires = false
+			if err := l.retire(ctx); err != nil {
+				return err
+			}
+		}
 	}
+	l.offered = nil
 	return nil
+}
+
+// restoring notes that raft has put a snapshot in the place of its log.
+func (l *loop) restoring(index uint64) {
+	l.installing = true
+	l.last = index
+	l.log.cache, l.log.cacheBytes = nil, 0
+	l.q.end.Store(l.last + 1)
+}
+
+// storageJob is what raft wants to be durable, with the snapshot that goes with it.
+func (l *loop) storageJob(m *raftpb.Message) job {
+	j := job{message: m}
+	if !raft.IsEmptySnap(m.GetSnapshot()) {
+		j.install = l.offered
+	}
+	return j
 }
 
 // appended notes the entries that raft has added to its log.
@@ -200,19 +245,20 @@ func (l *loop) appended(entries []*raftpb.Entry) {
 	l.q.end.Store(last + 1)
 }
 
-// publishLeadership publishes a change of term or leader. It comes before the entries of that term are applied, so whoever
-// reads an Image first and the leadership second never takes another leader's entry for its own.
-func (l *loop) publishLeadership(ready raft.Ready) {
-	if ready.SoftState == nil && raft.IsEmptyHardState(ready.HardState) {
-		return
-	}
+// publishLeadership publishes a change of term or leader; entries are those that raft has appended with it. It comes before the entries of
+// that term are applied, so whoever reads an Image first and the leadership second never takes another leader's entry for its own.
+func (l *loop) publishLeadership(entries []*raftpb.Entry) {
 	status := l.node.BasicStatus()
 	now, old := Leadership{Term: status.GetTerm(), Leader: l.nodeOf(status.Lead)}, l.q.Leadership()
+	if !l.member() && l.told.term >= now.Term {
+		now.Term, now.Leader = l.told.term, l.told.leader
+	}
 	if status.RaftState == raft.StateLeader {
 		now.Leading = true
 		now.TermStart = old.TermStart
 		if !old.Leading || old.Term != now.Term {
-			now.TermStart = firstOfTerm(ready.Entries, now.Term)
+			now.TermStart = firstOfTerm(entries, now.Term)
+			l.ledSince, l.changeAt = time.Now(), 0
 		}
 	}
 	if now != old {
@@ -228,6 +274,44 @@ func firstOfTerm(entries []*raftpb.Entry, term uint64) uint64 {
 		}
 	}
 	panic(fmt.Sprintf("quorum: leader of term %d without a first entry", term))
+}
+
+// watchLeader says, now and then, that nobody leads.
+func (l *loop) watchLeader() {
+	if l.q.Leadership().Leader != kafka.NoNode {
+		if !l.leaderless.IsZero() {
+			l.leaderless = time.Time{}
+			l.q.waitFor("")
+		}
+		return
+	}
+	now := time.Now()
+	if l.leaderless.IsZero() {
+		l.leaderless, l.saidLeaderless = now, now
+	}
+	if now.Sub(l.leaderless) < leaderlessPatience {
+		return
+	}
+	why := "a leader of the metadata quorum: its voters are " + describeVoters(l.image.Voters()) + l.unheard()
+	l.q.waitFor(why)
+	if now.Sub(l.saidLeaderless) >= sayEvery {
+		l.saidLeaderless = now
+		l.q.log.Warn("the metadata quorum has no leader", "for", now.Sub(l.leaderless).Round(time.Second).String(), "waiting", why)
+	}
+}
+
+// unheard names the voters that are not heard.
+func (l *loop) unheard() string {
+	var names []string
+	for _, v := range l.image.Voters() {
+		if at, ok := l.heard[v.RaftID]; v.RaftID != l.self && (!ok || time.Since(at) > aliveWithin) {
+			names = append(names, fmt.Sprintf("node %d", v.Node))
+		}
+	}
+	if len(names) == 0 || !l.member() {
+		return ""
+	}
+	return "; not heard: " + strings.Join(names, ", ")
 }
 
 func (l *loop) nodeOf(id uint64) kafka.NodeID {

@@ -5,22 +5,28 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
+	"sync"
 	"sync/atomic"
 
 	"strandline.dev/internal/kafka"
 	"strandline.dev/internal/metadata"
+	"strandline.dev/internal/peer"
 	"strandline.dev/internal/storage"
 	"strandline.dev/internal/sys"
 )
 
-// Config is what a Quorum needs. All fields but SnapshotEntries and Controllers are required.
+// Config is what a Quorum needs. All fields but Controllers, Peers and SnapshotEntries are required.
 type Config struct {
 	Machine sys.Machine
 	Dir     *storage.Dir
 	Node    kafka.NodeID
-	// Controllers are the configured controllers, "<node id>@host:port"; none means only this node.
+	// Controllers are the configured controllers, 1, 3 or 5 times "<node id>@host:port"; none means only this node. A node that is
+	// not listed is an observer. The list is for asking: who votes is in the table of voters.
 	Controllers []string
-	Log         *slog.Logger
+	// Peers reach the other nodes; nil for a node that is alone. Open registers handlers with them, so it comes before Serve.
+	Peers *peer.Peers
+	Log   *slog.Logger
 	// SnapshotEntries is how many entries are applied between snapshots; 0 means the default.
 	SnapshotEntries int
 }
@@ -40,19 +46,34 @@ type Leadership struct {
 
 // Quorum is this node's part in the metadata consensus.
 type Quorum struct {
-	log  *slog.Logger
-	node kafka.NodeID
-	// start is what Open found; Run takes it.
+	log        *slog.Logger
+	node       kafka.NodeID
+	configured configured
+	peers      *peer.Peers // nil: alone
+	// start is what Open found; Run takes it. Before Raft runs, forming changes it.
 	start *recovered
 
-	proposals  chan proposal
+	proposals chan proposal
+	arrivals  chan arrival
+	tasks     chan func(*loop) error
+
 	image      *cell[*metadata.Image]
 	leadership *cell[Leadership]
 	end        atomic.Uint64
+	// position is how far image reaches, newest the newest snapshot on disk, or nil; isMember says whether this directory takes part in Raft.
+	position atomic.Pointer[position]
+	newest   atomic.Pointer[snapshotID]
+	isMember atomic.Bool
+	// forced says that a table is in force here: Raft runs, or has run.
+	forced atomic.Bool
+	// waiting and placeless say what this node waits for.
+	waiting, placeless atomic.Pointer[string]
+
 	running    atomic.Bool
 	stopped    chan struct{}
+	lifetime   context.Context // of Run
+	background sync.WaitGroup  // what Run started beside the loop
 	metalog    *storage.Log
-	copy       *logCopy
 }
 
 // proposal is records on their way into the loop.
@@ -62,51 +83,56 @@ type proposal struct {
 	answer      chan error
 }
 
-// Open reads the metadata directory, and forms a cluster with this node as its only voter when there is none. Errors:
+// Open reads the metadata directory, and forms a cluster with this node as its only voter when there is none and no other controller is
+// configured. Where there are others, Run comes to a cluster; until then the Image is empty and has no cluster id. Errors: ErrControllers,
 // ErrSeveralControllers, ErrNotAVoter, ErrIdentity, *CorruptError and *storage.CorruptError with the file's path.
 func Open(c Config) (*Quorum, error) {
-	start, err := recoverDirectory(c)
+	list, err := parseControllers(c.Controllers)
+	if err != nil {
+		return nil, err
+	}
+	conf := configured{self: c.Node, list: list}
+	if c.Peers == nil && !conf.alone() {
+		return nil, fmt.Errorf("%w: cluster.controllers is %s, this is node %d", ErrSeveralControllers, strings.Join(c.Controllers, ","), c.Node)
+	}
+	start, err := recoverDirectory(c, conf)
 	if err != nil {
 		return nil, fmt.Errorf("metadata: %w", err)
 	}
 	q := &Quorum{
 		log:        c.Log,
 		node:       c.Node,
+		configured: conf,
+		peers:      c.Peers,
 		start:      start,
 		proposals:  make(chan proposal),
+		arrivals:   make(chan arrival, arrivalsMax),
+		tasks:      make(chan func(*loop) error),
 		image:      newCell(start.snapshot.Image),
 		leadership: newCell(Leadership{Term: start.vote.Term, Leader: kafka.NoNode}),
 		stopped:    make(chan struct{}),
 		metalog:    start.log,
-		copy:       start.copy,
 	}
 	q.end.Store(uint64(start.log.End()))
+	q.position.Store(&position{index: start.snapshot.Index, term: start.snapshot.Term})
+	if start.formed() {
+		q.newest.Store(&start.snapshot.snapshotID)
+		q.forced.Store(start.ran())
+	}
+	if q.peers != nil {
+		q.handle()
+	}
 	return q, nil
 }
 
 // Run takes part in the consensus until ctx ends, which is no error, or until something fails for good: a sync (I11), a
-// record that cannot be applied (ErrApply). It is called once.
+// record that cannot be applied (ErrApply), a disk that was put back (ErrRestored). It is called once.
 func (q *Quorum) Run(ctx context.Context) error {
 	if !q.running.CompareAndSwap(false, true) {
 		return ErrStopped
 	}
 	defer close(q.stopped)
-	l, err := newLoop(q, q.start)
-	if err != nil {
-		return err
-	}
-	diskContext, stop := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		l.disk.run(diskContext)
-	}()
-	err = l.run(ctx)
-	stop()
-	<-done
-	if err == nil {
-		err = l.lastSnapshot()
-	}
+	err := q.run(ctx)
 	q.leadership.store(Leadership{Term: q.Leadership().Term, Leader: kafka.NoNode})
 	if err != nil {
 		q.log.Error("the metadata quorum has stopped on this node", "err", err)
@@ -114,8 +140,69 @@ func (q *Quorum) Run(ctx context.Context) error {
 	return err
 }
 
+func (q *Quorum) run(ctx context.Context) error {
+	if !q.start.formed() || !q.start.ran() {
+		if err := q.form(ctx); err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+	}
+	l, err := newLoop(q, q.start)
+	if err != nil {
+		return err
+	}
+	var end context.CancelFunc
+	q.lifetime, end = context.WithCancel(ctx)
+	q.forced.Store(true)
+	var disk sync.WaitGroup
+	disk.Go(func() { l.disk.run(q.lifetime) })
+	if q.peers != nil {
+		q.background.Go(func() { q.observe(q.lifetime) })
+		q.background.Go(func() { q.seekPlace(q.lifetime) })
+	}
+	err = l.run(ctx)
+	end()
+	disk.Wait()
+	q.background.Wait()
+	if err == nil {
+		err = l.lastSnapshot()
+	}
+	return err
+}
+
+// inForce says that a table of voters is in force here.
+func (q *Quorum) inForce() bool { return q.forced.Load() }
+
+// waitFor notes what this node waits for, "" for nothing.
+func (q *Quorum) waitFor(why string) {
+	if why == "" {
+		q.waiting.Store(nil)
+		return
+	}
+	q.waiting.Store(&why)
+}
+
+// Waiting says for whom or what this node's metadata waits: other controllers, to form a cluster or to become one of them, or a leader. It
+// is "" when nothing is waited for.
+func (q *Quorum) Waiting() string {
+	for _, why := range []*string{q.waiting.Load(), q.placeless.Load()} {
+		if why != nil {
+			return *why
+		}
+	}
+	return ""
+}
+
 // Close closes the metadata log and its copy. Run must have returned, or never been called.
-func (q *Quorum) Close() error { return errors.Join(q.metalog.Close(), q.copy.close()) }
+func (q *Quorum) Close() error {
+	err := q.metalog.Close()
+	if c := q.start.copy; c != nil {
+		err = errors.Join(err, c.close())
+	}
+	return err
+}
 
 // Image returns the newest committed metadata. Its version is the index of the last applied entry, with or without records.
 func (q *Quorum) Image() *metadata.Image { return q.image.load() }

@@ -89,9 +89,15 @@ func (r *raftLog) Entries(lo, hi, maxSize uint64) ([]*raftpb.Entry, error) {
 	return limitSize(entries, maxSize), nil
 }
 
-// Snapshot implements raft.Storage. Raft asks for one only to send it to another voter, and there is none.
+// Snapshot implements raft.Storage: which snapshot there is to send. Its content does not go through raft (pieces.go).
 func (r *raftLog) Snapshot() (*raftpb.Snapshot, error) {
-	return nil, raft.ErrSnapshotTemporarilyUnavailable
+	if r.snapshot.Index == 0 {
+		// Raft takes index 0 for no snapshot. Nobody needs it: the log goes on from it.
+		return nil, raft.ErrSnapshotTemporarilyUnavailable
+	}
+	return &raftpb.Snapshot{Metadata: &raftpb.SnapshotMetadata{
+		ConfState: r.conf, Index: proto.Uint64(r.snapshot.Index), Term: proto.Uint64(r.snapshot.Term),
+	}}, nil
 }
 
 // remember adds entries that raft has appended. They replace what the cache held from their first index on.

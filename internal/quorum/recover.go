@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"strandline.dev/internal/kafka"
+	"strandline.dev/internal/metadata"
 	"strandline.dev/internal/record"
 	"strandline.dev/internal/storage"
 	"strandline.dev/internal/sys"
@@ -58,13 +59,9 @@ type tail struct {
 	differs uint64
 }
 
-// recoverDirectory reads vote, snapshots and log, forms a cluster in an empty directory, and refuses by name what it would have
-// to guess.
-func recoverDirectory(c Config) (r *recovered, err error) {
-	address, err := controllerAddress(c)
-	if err != nil {
-		return nil, err
-	}
+// recoverDirectory reads vote, snapshots and log, forms a cluster in an empty directory whose node is alone, and refuses by name what it
+// would have to guess. A directory that is still empty has an empty Image.
+func recoverDirectory(c Config, conf configured) (r *recovered, err error) {
 	r = &recovered{machine: c.Machine, store: c.Dir, dir: c.Dir.MetadataDir(), lines: c.Log, snapshotEntries: c.SnapshotEntries, copyKeep: copyKeepBytes}
 	if r.snapshotEntries <= 0 {
 		r.snapshotEntries = snapshotEntries
@@ -75,13 +72,13 @@ func recoverDirectory(c Config) (r *recovered, err error) {
 	if err := r.readVote(); err != nil {
 		return nil, err
 	}
-	var found bool
-	if r.snapshots, r.snapshot, found, err = openSnapshots(c.Machine.FS, r.dir, c.Log); err != nil {
+	var formed bool
+	if r.snapshots, r.snapshot, formed, err = openSnapshots(c.Machine.FS, r.dir, c.Log); err != nil {
 		return nil, err
 	}
 	r.askStorage(c.Dir)
 	r.readCopy()
-	if !r.nothingBehind() {
+	if !r.nothingBehind() && r.snapshots.staged == nil {
 		r.tail.entries, r.tail.err = r.readTail()
 	}
 	r.log, err = c.Dir.OpenMetadataLog(storage.LogOptions{Policy: storage.Synced, SegmentBytes: segmentBytes, Start: 1})
@@ -93,31 +90,53 @@ func recoverDirectory(c Config) (r *recovered, err error) {
 			log.GiveUp()
 		}
 	}(r.log)
-	if !found {
+	if !formed {
 		if err := r.checkEmpty(c); err != nil {
 			return nil, err
 		}
-		if err := r.form(c, address); err != nil {
+		if !conf.alone() {
+			r.snapshot = snapshot{Conf: &raftpb.ConfState{}, Image: metadata.Empty()}
+			return r, nil
+		}
+		if err := r.mint(conf, nil); err != nil {
 			return nil, err
 		}
 	}
-	if err := r.checkIdentity(c); err != nil {
+	if err := r.checkIdentity(c, conf); err != nil {
 		return nil, err
 	}
-	if err := r.settleLog(); err != nil {
+	if err := r.settle(); err != nil {
 		return nil, err
 	}
-	if err := r.settleVote(); err != nil {
-		return nil, err
-	}
-	// Raft takes everything in the log for durable.
-	if err := r.log.Sync(); err != nil {
-		return nil, fmt.Errorf("sync the metadata log after recovery: %w", err)
-	}
-	if err := r.adopt(c); err != nil {
+	if err := r.adopt(c.Node); err != nil {
 		return nil, err
 	}
 	return r, r.beginCopy()
+}
+
+// settle brings log and vote into a state that continues the snapshot, or refuses by name.
+func (r *recovered) settle() error {
+	if r.snapshots.staged != nil {
+		if err := r.finishInstall(); err != nil {
+			return fmt.Errorf("finish installing the metadata snapshot at %d: %w", r.snapshot.Index, err)
+		}
+	}
+	if err := r.settleLog(); err != nil {
+		return err
+	}
+	if !r.member() {
+		if err := r.settleObserver(); err != nil {
+			return err
+		}
+	}
+	if err := r.settleVote(); err != nil {
+		return err
+	}
+	// Raft takes everything in the log for durable.
+	if err := r.log.Sync(); err != nil {
+		return fmt.Errorf("sync the metadata log after recovery: %w", err)
+	}
+	return nil
 }
 
 func (r *recovered) askStorage(dir *storage.Dir) {
@@ -141,8 +160,10 @@ func (r *recovered) settleLog() error {
 		damage = r.mend()
 	}
 	if damage != nil {
-		if err := r.repair(damage); err != nil {
+		if err := r.repair(damage); err != nil && r.member() {
 			return err
+		} else if err != nil {
+			return r.refetch(err)
 		}
 	}
 	r.tail.entries, r.found.copied = nil, nil
@@ -225,14 +246,19 @@ func (r *recovered) damagedNames() string {
 	return names
 }
 
-// raftLog is raft's view of what was recovered. Commit starts at the snapshot: it is not persisted.
+// raftLog is raft's view of what was recovered. Commit is not persisted: a member's starts at the snapshot, and an observer's log holds
+// committed entries only.
 func (r *recovered) raftLog() *raftLog {
+	commit := r.snapshot.Index
+	if !r.member() {
+		commit = uint64(r.log.End()) - 1
+	}
 	return &raftLog{
 		log: r.log,
 		hard: &raftpb.HardState{
 			Term:   proto.Uint64(r.vote.Term),
 			Vote:   proto.Uint64(r.vote.For),
-			Commit: proto.Uint64(r.snapshot.Index),
+			Commit: proto.Uint64(commit),
 		},
 		snapshot: r.snapshot.snapshotID,
 		conf:     r.snapshot.Conf,

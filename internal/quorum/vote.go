@@ -104,11 +104,17 @@ func (r *recovered) settleVote() error {
 	if damage == nil {
 		return nil
 	}
-	if !r.soleVoter() {
+	why := "nobody else can have been voted for"
+	switch {
+	case r.soleVoter():
+	case !r.member() && !r.tail.changes:
+		// It is asked for no vote. Should it become a voter again, it first gets entries of the term that is current then.
+		why = "an observer does not vote"
+	default:
 		return damage
 	}
 	r.vote = vote{Term: r.tail.term}
-	r.lines.Warn("the vote is rebuilt: nobody else can have been voted for", "file", damage.File, "why", damage.Why, "term", r.vote.Term)
+	r.lines.Warn("the vote is rebuilt: "+why, "file", damage.File, "why", damage.Why, "term", r.vote.Term)
 	return nil
 }
 
