@@ -4,6 +4,7 @@ import (
 	"errors"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -135,7 +136,10 @@ func TestC031_NothingIsConfirmedAfterAFailedSync(t *testing.T) {
 func failSync(t *testing.T, fs *systest.FS, m *model, k int) (kind string, stopped bool) {
 	t.Helper()
 	renamed := ""
+	var two sync.Mutex // log and copy are synced side by side
 	fs.Hook(func(op systest.Op) error {
+		two.Lock()
+		defer two.Unlock()
 		if !strings.HasPrefix(op.Name, metadataFile("")) {
 			return nil
 		}
