@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"time"
+	"unicode/utf8"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -77,10 +78,18 @@ func decide[R any](ctx context.Context, s *Server, ev metadata.Event) (R, error)
 	return out, nil
 }
 
-// text is an optional message of the protocol.
+// text is an optional message of the protocol. It is cut at messageMax: messages repeat what the client sent, and one that does not fit the
+// 16-bit length of the older layouts would make the rest of the answer unreadable.
 func text(s string) *string {
 	if s == "" {
 		return nil
+	}
+	if len(s) > messageMax {
+		end := messageMax
+		for end > 0 && !utf8.RuneStart(s[end]) {
+			end--
+		}
+		s = s[:end] + "..."
 	}
 	return &s
 }
