@@ -33,6 +33,8 @@ var harms = []harm{
 // harmedFile is one file of the matrix and what its damage may lead to.
 type harmedFile struct {
 	file string
+	// also is damaged in the same way.
+	also string
 	// intact says that the log must come back whole and undamaged.
 	intact bool
 	// unknownPolicy says that the log counts as `replicated` and so as unclean after a power cut (I4).
@@ -44,7 +46,9 @@ var harmedFiles = []harmedFile{
 	{file: dirFile("meta.copy.json"), intact: true},
 	{file: dirFile("start"), intact: true},
 	{file: dirFile("clean-shutdown"), intact: true},
-	{file: dirFile("sync-point"), intact: true, unknownPolicy: true},
+	{file: dirFile("sync-point"), intact: true},
+	{file: dirFile("sync-point.copy"), intact: true},
+	{file: dirFile("sync-point"), also: dirFile("sync-point.copy"), intact: true, unknownPolicy: true},
 	{file: logFile("epochs"), intact: true},
 	{file: logFile("00000000000000000000.index"), intact: true},
 	{file: logFile("00000000000000000000.meta"), intact: true},
@@ -80,7 +84,7 @@ func harmedDisk(t *testing.T) (*systest.FS, []byte) {
 func TestDamage_EachFileEachWay(t *testing.T) {
 	for _, h := range harmedFiles {
 		for _, k := range harms {
-			t.Run(h.file[len(testRoot)+1:]+" "+k.name, func(t *testing.T) {
+			t.Run(h.file[len(testRoot)+1:]+h.also+" "+k.name, func(t *testing.T) {
 				disk, want := harmedDisk(t)
 				disk = disk.Crash(systest.LoseAll) // a power cut after the clean stop: another boot
 				size := int64(len(disk.Files()[h.file]))
@@ -89,6 +93,11 @@ func TestDamage_EachFileEachWay(t *testing.T) {
 				}
 				if err := k.do(disk, h.file, size); err != nil {
 					t.Fatal(err)
+				}
+				if h.also != "" {
+					if err := k.do(disk, h.also, size); err != nil {
+						t.Fatal(err)
+					}
 				}
 				checkHarmed(t, disk, h, want)
 			})
@@ -371,10 +380,15 @@ func mustDecodeIndex(t *testing.T, b []byte) indexExtent {
 // TestC032_EmptyStateFiles is the row of the matrix that real crashes left: each state file emptied, one at a time, and the node
 // starts. (TestDamage_EachFileEachWay has the others.)
 func TestC032_EmptyStateFiles(t *testing.T) {
-	for _, h := range harmedFiles[:11] {
+	for _, h := range harmedFiles[:13] {
 		disk, want := harmedDisk(t)
 		if err := disk.Cut(h.file, 0); err != nil {
 			t.Fatal(err)
+		}
+		if h.also != "" {
+			if err := disk.Cut(h.also, 0); err != nil {
+				t.Fatal(err)
+			}
 		}
 		checkHarmed(t, disk, h, want)
 	}

@@ -41,7 +41,8 @@ type Dir struct {
 	start          *startSlots
 	number         uint64 // start number of this run
 	savedNumber    uint64 // start number in the sync-point file as found
-	pointsKnown    bool   // the sync-point file was found whole
+	pointsKnown    bool   // the sync-point file or its copy was found whole
+	copied         []byte // what the sync-point file's copy on disk holds, nil when unknown; whoever holds saving owns it
 	clean          cleanMarker
 	isClean        bool
 

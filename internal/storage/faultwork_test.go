@@ -69,6 +69,7 @@ func (w *faultWork) run(seed uint64) error {
 		w.step()
 		w.damaged = w.damaged || w.l.Damaged() != nil
 		w.stored = max(w.stored, w.l.StoredEnd())
+		w.startDone = max(w.startDone, w.l.Start()) // what is shown is on disk (P19)
 	}
 	w.startMax = max(w.startMax, w.l.Start())
 	mode := []systest.CrashMode{systest.LoseAll, systest.KillProcess, systest.KeepAll}[w.rand.IntN(3)]
@@ -149,6 +150,9 @@ func (w *faultWork) step() {
 		start, err := w.l.ApplyRetention(RetentionPolicy{Bytes: 1500}, w.l.StoredEnd(), testDay)
 		w.say("retention to", start, err)
 		w.startMax = max(w.startMax, w.l.Start())
+		if err != nil {
+			w.startMax = max(w.startMax, w.l.activeLocked().base) // it may have been written, or half of it
+		}
 	}
 }
 

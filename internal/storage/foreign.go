@@ -24,7 +24,7 @@ func (d *Dir) refuseForeign() error {
 			return nil
 		}
 		switch strings.TrimSuffix(e.Name, tempSuffix) {
-		case identityFile, identityCopy, lockFile, topicsDir, metadataDir, quarantineDir, startFile, syncPointFile, cleanFile, reserveFile:
+		case identityFile, identityCopy, lockFile, topicsDir, metadataDir, quarantineDir, startFile, syncPointFile, syncPointCopy, cleanFile, reserveFile:
 		case "lost+found": // the root of a file system of its own has it
 		default:
 			foreign = append(foreign, e.Name)

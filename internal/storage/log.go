@@ -27,11 +27,14 @@ type Log struct {
 
 		segments   []*segment // in order; the last is the active one; never empty
 		start, end kafka.Offset
-		hw         kafka.Offset // lower bound, for the sync-point file
-		size       int64
-		hints      [readHints]readHint
-		nextHint   int
-		cuts       uint64 // truncations and resets so far: a read that overlapped one is repeated
+		// raising is the start that is being written to the sync-point file, 0 at other times. Nobody is shown it before it is there:
+		// a log start never moves back (P19).
+		raising  kafka.Offset
+		hw       kafka.Offset // lower bound, for the sync-point file
+		size     int64
+		hints    [readHints]readHint
+		nextHint int
+		cuts     uint64 // truncations and resets so far: a read that overlapped one is repeated
 
 		// leftover are segments that left the log while their files could not be removed yet.
 		leftover []*segment
@@ -135,6 +138,9 @@ func (l *Log) Start() kafka.Offset {
 	return l.mu.start
 }
 
+// startLocked is the log start as it is, or as it will be when a write under way has succeeded.
+func (l *Log) startLocked() kafka.Offset { return max(l.mu.start, l.mu.raising) }
+
 // End is the written end.
 func (l *Log) End() kafka.Offset {
 	l.mu.Lock()
@@ -235,8 +241,8 @@ func (l *Log) pointLocked() point {
 		return *l.mu.judged
 	}
 	// Segments wholly below the start may be there or not at the next start.
-	segments := l.mu.segments
-	for len(segments) > 1 && segments[1].base <= l.mu.start {
+	segments, start := l.mu.segments, l.startLocked()
+	for len(segments) > 1 && segments[1].base <= start {
 		segments = segments[1:]
 	}
 	first, d := segments[0], l.mu.durable
@@ -245,7 +251,7 @@ func (l *Log) pointLocked() point {
 	}
 	p := point{
 		damaged: l.refusalLocked() != nil,
-		start:   l.mu.start, hw: max(min(l.mu.hw, l.mu.end), l.mu.start), end: d.end, segment: d.segment, pos: d.pos, firstBase: first.base,
+		start:   start, hw: max(min(l.mu.hw, l.mu.end), start), end: d.end, segment: d.segment, pos: d.pos, firstBase: first.base,
 		firstAppendMs: d.times.firstAppendMs, lastAppendMs: d.times.lastAppendMs,
 	}
 	for _, s := range segments {

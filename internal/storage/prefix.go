@@ -15,8 +15,9 @@ func (l *Log) AdvanceStart(start kafka.Offset) error {
 	return l.advanceIO(start)
 }
 
-// advanceIO is AdvanceStart for a caller that holds io. The order is what makes it safe: the new start is on disk before a
-// segment goes, and the producer state before the batches it came from (I12, C048).
+// advanceIO is AdvanceStart for a caller that holds io. The order is what makes it safe: the new start is on disk before anybody is
+// told of it (P19) and before a segment goes, and the producer state before the batches it came from (I12, C048). After an error the
+// start is what it was, unless somebody else's write of the sync-point file took the new one along.
 func (l *Log) advanceIO(start kafka.Offset) error {
 	l.mu.Lock()
 	if err := l.writableLocked(); err != nil {
@@ -28,13 +29,34 @@ func (l *Log) advanceIO(start kafka.Offset) error {
 		l.mu.Unlock()
 		return fmt.Errorf("%w: start %d above the end %d", ErrOutOfRange, start, end)
 	}
-	if start > l.mu.start {
-		l.mu.start = start
-		l.mu.hw = max(l.mu.hw, start)
-	}
+	l.mu.raising = max(start, l.mu.start)
 	doomed := l.belowStartLocked()
-	unsaved := l.mu.startSaved < l.mu.start
+	unsaved := l.mu.startSaved < l.mu.raising
 	l.mu.Unlock()
+	var err error
+	if unsaved || len(doomed) > 0 {
+		err = l.saveStartIO(doomed)
+	}
+	l.mu.Lock()
+	if err == nil || l.mu.startSaved >= l.mu.raising {
+		l.mu.start = l.mu.raising
+		l.mu.hw = max(l.mu.hw, l.mu.start)
+	}
+	l.mu.raising = 0
+	if err == nil {
+		l.detachLocked(doomed)
+		// Not before the save: the epochs file could be written in between, and after a crash the old start would miss its epochs.
+		l.mu.epochs, l.mu.caches.epochs = l.mu.epochs.advance(l.mu.start), true
+	}
+	l.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return l.unlinkIO(doomed)
+}
+
+// saveStartIO makes the start that is being raised durable, and what the doomed segments' producers need.
+func (l *Log) saveStartIO(doomed []*segment) error {
 	if len(doomed) > 0 {
 		l.keepProducersIO()
 		// Their indexes first: that needs no room and makes some, should the disk be full.
@@ -42,28 +64,19 @@ func (l *Log) advanceIO(start kafka.Offset) error {
 			if err := removeIfThere(l.dir.fs, s.beside(indexSuffix)); err != nil {
 				return err
 			}
+			l.mu.Lock()
+			s.indexed = false // the segment stays in use if the save fails
+			l.mu.Unlock()
 		}
 	}
-	if unsaved || len(doomed) > 0 {
-		l.mu.Lock()
-		l.detachLocked(doomed)
-		l.mu.Unlock()
-		if err := l.dir.mustSave(); err != nil {
-			return diskError(err)
-		}
-		l.mu.Lock()
-		// Not before the save: the epochs file could be written in between, and after a crash the old start would miss its epochs.
-		l.mu.epochs, l.mu.caches.epochs = l.mu.epochs.advance(l.mu.start), true
-		l.mu.Unlock()
-	}
-	return l.unlinkIO(doomed)
+	return diskError(l.dir.mustSave())
 }
 
 // belowStartLocked lists the segments that lie wholly below the start, and those left over from an earlier attempt to remove
 // them. The active segment stays.
 func (l *Log) belowStartLocked() []*segment {
 	n := 0
-	for n < len(l.mu.segments)-1 && l.mu.segments[n+1].base <= l.mu.start {
+	for n < len(l.mu.segments)-1 && l.mu.segments[n+1].base <= l.startLocked() {
 		n++
 	}
 	return append(slices.Clone(l.mu.leftover), l.mu.segments[:n]...)

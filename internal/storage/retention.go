@@ -6,7 +6,7 @@ import (
 	"strandline.dev/internal/kafka"
 )
 
-// ApplyRetention removes old segments and returns the log start. Only a leader calls it; followers advance their start to the
+// ApplyRetention removes old segments and returns the log start, which is on disk, also with an error. Only a leader calls it; followers advance their start to the
 // leader's. It removes whole sealed segments from the oldest on, never past hw, and never one whose youngest record is younger
 // than the minimum age (I9): a record may live longer than asked, never shorter. Ages count from the append time, so a client's
 // clock decides nothing (C043). An active segment that is due by age is rolled first.
@@ -28,7 +28,7 @@ func (l *Log) ApplyRetention(p RetentionPolicy, hw kafka.Offset, now time.Time) 
 	segments, size := l.mu.segments[:len(l.mu.segments)-1], l.mu.size
 	start := l.mu.start
 	// A full disk, for one, may have stopped an earlier removal half way.
-	unfinished := len(l.mu.leftover) > 0 || l.mu.startSaved < start
+	unfinished := len(l.belowStartLocked()) > 0 || l.mu.startSaved < start
 	l.mu.Unlock()
 
 	cut := start
@@ -44,10 +44,8 @@ func (l *Log) ApplyRetention(p RetentionPolicy, hw kafka.Offset, now time.Time) 
 	if cut == start && !unfinished {
 		return start, nil
 	}
-	if err := l.advanceIO(cut); err != nil {
-		return l.Start(), err
-	}
-	return cut, nil
+	err := l.advanceIO(cut)
+	return l.Start(), err
 }
 
 // removes decides on the oldest segment left: last is its youngest append time, size what the log holds, bytes what the segment

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"slices"
 
@@ -128,22 +127,40 @@ func (p point) plausible() bool {
 	return p.start >= 0 && p.end >= 0 && p.firstBase >= 0 && p.firstBase <= p.segment && p.segment <= p.end && p.pos >= 0 && p.before >= 0
 }
 
-// loadPoints reads the sync-point file. A missing or damaged one is no reason to refuse: each log is then scanned from its first
-// segment that is not known to be sealed, and counts as `replicated`, the policy that promises less (I4).
+// loadPoints reads the sync-point file, or its copy if it is damaged or missing. With both lost that is still no reason to refuse: each
+// log is then scanned from its first segment that is not known to be sealed, and counts as `replicated`, the policy that promises
+// less (I4).
 func (d *Dir) loadPoints() error {
-	b, err := sys.ReadFile(d.fs, filepath.Join(d.path, syncPointFile), syncPointFileMax)
-	if err == nil {
-		s, bad := decodeSyncPoints(b)
-		if bad == nil {
-			d.mu.points, d.savedNumber, d.pointsKnown = s.points, s.startNumber, true
-			return nil
-		}
-		d.log.Warn("the sync-point file is damaged; logs are scanned", "dir", d.path, "error", bad)
-	} else if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, sys.ErrTooLarge) {
+	s, _, err := d.readPoints(syncPointFile)
+	c, b, copyErr := d.readPoints(syncPointCopy)
+	if copyErr == nil {
+		d.copied = b
+	} else if !isMissing(copyErr) {
+		d.log.Warn("the copy of the sync-point file cannot be used and is written anew", "dir", d.path, "error", copyErr)
+	}
+	switch {
+	case err == nil:
+	case copyErr == nil:
+		d.log.Warn("the sync-point file cannot be used; its copy is", "dir", d.path, "error", err)
+		s = c
+	case errors.Is(err, errBadFrame) || errors.Is(err, sys.ErrTooLarge):
+		d.log.Warn("the sync-point file is damaged; logs are scanned", "dir", d.path, "error", err)
+		fallthrough
+	case isMissing(err):
+		d.mu.points = map[kafka.TopicPartition]point{}
+		return nil
+	default:
 		return err
 	}
-	d.mu.points = map[kafka.TopicPartition]point{}
+	d.mu.points, d.savedNumber, d.pointsKnown = s.points, s.startNumber, true
 	return nil
+}
+
+func (d *Dir) readPoints(name string) (s syncPoints, b []byte, err error) {
+	if b, err = sys.ReadFile(d.fs, filepath.Join(d.path, name), syncPointFileMax); err == nil {
+		s, err = decodeSyncPoints(b)
+	}
+	return s, b, err
 }
 
 // SavePoints writes the sync-point file; hw gives the high watermark known for a partition (NoOffset when none) and is called
@@ -201,9 +218,12 @@ func (d *Dir) writePoints() error {
 			d.mu.points[l.tp] = points[i]
 		}
 	}
-	b := encodeSyncPoints(syncPoints{startNumber: d.number, points: d.mu.points})
+	b, last := encodeSyncPoints(syncPoints{startNumber: d.number, points: d.mu.points}), d.mu.closed
 	d.mu.Unlock()
 	if err := sys.WriteFileAtomic(d.fs, filepath.Join(d.path, syncPointFile), b); err != nil {
+		return err
+	}
+	if err := d.copyPoints(b, last); err != nil {
 		return err
 	}
 	for i, l := range logs {

@@ -46,6 +46,7 @@ var fileKinds = []fileKind{
 	{"producer snapshot", "topics/*-0/*producer*", -1, false},
 	{"leader epoch cache", "topics/*-0/*epoch*", -1, false},
 	{"sync point", "sync-point", 0, false},
+	{"copy of the sync point", "sync-point.copy", 0, false},
 	{"start numbers", "start", 0, false},
 	{"clean-shutdown marker", "clean-shutdown", 0, false},
 	{"identity", "meta.json", 0, false},
