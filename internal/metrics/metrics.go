@@ -79,6 +79,7 @@ type Broker struct {
 	Rebalances prometheus.Counter
 	// OffsetsExpired counts committed offsets that were removed because they had reached their retention.
 	OffsetsExpired prometheus.Counter
+	*Replication
 
 	failures *prometheus.CounterVec
 	mu       sync.Mutex
@@ -123,6 +124,7 @@ func newBroker(p *prometheus.Registry) *Broker {
 		Requests:           counters(p, "strandline_requests_total", "Requests by API.", "api"),
 		failures:           counters(p, "strandline_produce_failures_total", "Failed publishes by topic and reason.", "topic", "reason"),
 		topics:             map[string]struct{}{},
+		Replication:        newReplication(p),
 	}
 	return b
 }

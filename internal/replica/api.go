@@ -8,12 +8,13 @@ import (
 	"strandline.dev/internal/kafka"
 	"strandline.dev/internal/metadata"
 	"strandline.dev/internal/metrics"
+	"strandline.dev/internal/peer"
 	"strandline.dev/internal/record"
 	"strandline.dev/internal/storage"
 	"strandline.dev/internal/sys"
 )
 
-// Config is what a Host is built from. All fields but ProducerExpiry are required.
+// Config is what a Host is built from. The fields from ProducerExpiry on are not required.
 type Config struct {
 	Dir     *storage.Dir
 	Node    kafka.NodeID
@@ -27,6 +28,13 @@ type Config struct {
 	Purged func(topic kafka.TopicID, partition int32)
 	// ProducerExpiry is how long an idle idempotent producer is remembered; 0 means producerExpiryDefault.
 	ProducerExpiry time.Duration
+	// Peers carries replication to and from other nodes; NewHost registers its handlers, so it comes before Peers.Serve. nil: this node is
+	// alone.
+	Peers *peer.Peers
+	// Submit is how this node tells the controller of ISR changes and of damage. nil: it does not.
+	Submit Submit
+	// LagMax is replica.lag.max; 0 means lagMaxDefault.
+	LagMax time.Duration
 }
 
 // Acks of a publish.

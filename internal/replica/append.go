@@ -25,6 +25,10 @@ func (h *Host) Append(items []AppendItem, acks int16, timeout time.Duration) *Pr
 		case p == nil:
 			pr.fail(i, h.absent())
 		default:
+			if err := h.dir.AwaitFiles(); err != nil {
+				pr.fail(i, fmt.Errorf("%w: append to %v: %w", ErrStorage, p.tp, err))
+				continue
+			}
 			p.append(pr, i, &items[i], now)
 		}
 	}
@@ -103,6 +107,7 @@ func (p *partition) storeLocked(r *AppendResult, b record.Batch, now time.Time) 
 	}
 	r.Base, r.TimestampMs = done.Base, done.TimestampMs
 	p.touch()
+	p.appendedLocked()
 	p.storedLocked() // under the replicated policy the batch counts already
 	return done.End, nil
 }

@@ -26,11 +26,12 @@ type DeleteResult struct {
 }
 
 // DeleteRecords raises the log starts of partitions that this node leads. That is the explicit act by which records go before their time
-// (I9): the caller has authorised and recorded it. When it returns, the new starts are on disk: a restart does not bring back what was
+// (I9): the caller has authorised and recorded it. When it returns, the new starts are on disk, here and on all followers in sync: neither a restart nor another leader brings back what was
 // answered as deleted, unless the sync-point file, which holds them, is damaged too. What the partitions remember of idempotent producers stays (I12, C048). Items that ctx's end kept from being begun
 // have its error.
 func (h *Host) DeleteRecords(ctx context.Context, items []DeleteItem) []DeleteResult {
 	out := make([]DeleteResult, len(items))
+	done := make([]deletion, len(items))
 	// Several at once: they share the writes of the sync-point file.
 	parallel(len(items), func(i int) {
 		out[i].Start, out[i].Err = kafka.NoOffset, ctx.Err()
@@ -39,45 +40,55 @@ func (h *Host) DeleteRecords(ctx context.Context, items []DeleteItem) []DeleteRe
 		}
 		if p := h.partition(items[i].TP); p == nil {
 			out[i].Err = h.absent()
-		} else if start, err := p.deleteRecords(items[i].To); err != nil {
-			out[i].Err = err
-		} else {
-			out[i].Start = start
+		} else if done[i], out[i].Err = p.deleteRecords(items[i].To); out[i].Err == nil {
+			done[i].p = p
 		}
 	})
+	// Then the followers, which all have been told.
+	for i, d := range done {
+		if d.p == nil {
+			continue
+		}
+		if out[i].Err = d.p.awaitStart(ctx, d.epoch, d.start); out[i].Err == nil {
+			out[i].Start = d.start
+		}
+	}
 	return out
 }
 
-func (p *partition) deleteRecords(to kafka.Offset) (kafka.Offset, error) {
+// deletion is a log start that has been raised here and that the followers in sync are to have raised too, in that leader epoch.
+type deletion struct {
+	p     *partition
+	epoch kafka.LeaderEpoch
+	start kafka.Offset
+}
+
+func (p *partition) deleteRecords(to kafka.Offset) (deletion, error) {
 	var leader kafka.NodeID
 	var epoch kafka.LeaderEpoch
 	v, err := p.look(kafka.NoEpoch, &leader, &epoch)
 	switch {
 	case err != nil:
-		return 0, err
+		return deletion{}, err
 	case !v.settled: // I2: the watermark may be higher than what this leader knows yet
-		return 0, ErrOffsetNotAvailable
+		return deletion{}, ErrOffsetNotAvailable
 	case to == ToHighWatermark:
 		to = v.hw
 	case to < 0 || to > v.hw: // a record that may yet be lost cannot be deleted before the others
-		return 0, ErrOutOfRange
+		return deletion{}, ErrOutOfRange
 	}
 	// Outside the lock: this syncs and unlinks. What is below the watermark now stays below it, whoever leads meanwhile.
 	before := v.log.Start()
 	if err := v.log.AdvanceStart(to); err != nil {
-		return 0, p.deleteError(err)
+		return deletion{}, p.deleteError(err)
 	}
 	p.touch()
 	start := v.log.Start()
 	if start > before {
+		p.startMoved()
 		p.env.log.Info("records deleted on request", "partition", p.tp.String(), "from", before, "to", start)
 	}
-	if now, err := p.look(kafka.NoEpoch, &leader, &epoch); err != nil {
-		return 0, err
-	} else if now.epoch != v.epoch {
-		return 0, ErrNotLeader // I3: the answer would be another reign's
-	}
-	return start, nil
+	return deletion{epoch: v.epoch, start: start}, nil // awaitStart refuses an answer that would be another reign's (I3)
 }
 
 // deleteError sorts out the errors of raising a log's start.

@@ -25,11 +25,14 @@ type Host struct {
 	purged      func(kafka.TopicID, int32)
 	expiry      time.Duration // of idempotent producers
 	env         *surroundings
+	repl        *replication
 	clock       clock
 	trash       trash
 	// pointsDue asks for a sync-point file now: a log may report under the policy `replicated` only once that file says so.
 	pointsDue chan struct{}
 	rec       reconciled
+	// resignedFor is the hanging round of syncs for which leaderships were given up last. The watchdog's.
+	resignedFor time.Time
 
 	mu struct {
 		sync.RWMutex
@@ -60,6 +63,8 @@ func NewHost(c Config) (*Host, error) {
 	h.mu.partitions = map[kafka.TopicPartition]*partition{}
 	h.mu.brokerEpoch = unregistered
 	h.mu.changed = make(chan struct{})
+	h.repl = newReplication(c, h.partition)
+	h.env.repl = h.repl
 	return h, nil
 }
 
@@ -72,6 +77,7 @@ func (h *Host) SetBrokerEpoch(e kafka.BrokerEpoch) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.mu.brokerEpoch = e
+	h.repl.broker.Store(int64(e))
 }
 
 func (h *Host) partition(tp kafka.TopicPartition) *partition {
@@ -144,6 +150,7 @@ func (h *Host) Close(clean bool) error {
 	h.mu.partitions = map[kafka.TopicPartition]*partition{}
 	h.mu.Unlock()
 
+	h.repl.stop()
 	ends := make([]closing, 0, len(all))
 	for _, p := range all {
 		ends = append(ends, p.closing())

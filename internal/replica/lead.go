@@ -28,6 +28,14 @@ type assignment struct {
 func (p *partition) assign(a assignment) error {
 	p.mu.Lock()
 	defer p.unlock()
+	return p.assignLocked(a)
+}
+
+func (p *partition) assignLocked(a assignment) error {
+	p.mu.assigned = &a
+	if p.mu.busy {
+		return nil // settled when the log is free again
+	}
 	p.mu.topic = a.topic
 	if p.mu.log != nil && p.mu.settings != a.settings {
 		p.mu.log.SetOptions(a.settings.options(p))
@@ -41,10 +49,17 @@ func (p *partition) assign(a assignment) error {
 		if role != p.mu.role {
 			p.stepDownLocked(role, reason(role, p.mu.problem))
 		}
+		switch role {
+		case Following:
+			p.followLocked()
+		case Offline:
+			p.damagedLocked()
+			p.repairDueLocked()
+		}
 		return nil
 	}
 	if p.mu.core != nil && p.mu.core.Epoch() == p.mu.state.LeaderEpoch {
-		p.carryOutLocked(p.mu.core.Update(p.mu.state))
+		p.updatedLocked()
 		return nil
 	}
 	return p.leadLocked()

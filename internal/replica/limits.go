@@ -36,6 +36,52 @@ const (
 	// fetchItemsMax bounds nothing by itself: the server limits the partitions of a request. It is the number of results a
 	// FetchBuffer keeps for reuse; larger ones are let go (I14).
 	fetchItemsMax = 4096
+	// lagMaxDefault is replica.lag.max where nothing else is configured: long enough for a pause of a second or two, short enough for
+	// clients that wait for acks=all meanwhile.
+	lagMaxDefault = 5 * time.Second
+	// ticksPerLag is how often in replica.lag.max the lag of followers is measured.
+	ticksPerLag = 10
+	// entriesMax bounds the partitions of one message between replicas; more go with the next one.
+	entriesMax = 64 << 10
+	// followWait is how long a leader without news keeps a fetch, and followWaitMax what it keeps to whatever the follower asks. Nothing
+	// depends on it but the cost of an idle cluster.
+	followWait    = 500 * time.Millisecond
+	followWaitMax = 5 * time.Second
+	// followAnswerMax is how much later than asked an answer may come before the fetch is given up: a leader that is stopped keeps its
+	// connections for a while. An answer of followBytes takes some 10 ms.
+	followAnswerMax = 2 * time.Second
+	// followBytes bounds the records of one fetch, followPartitionBytes those of one partition in it, and catchUpBytes those of all
+	// partitions that are not in sync: large enough to be no bottleneck at a gigabyte a second, small enough that partitions in sync wait
+	// no more than some milliseconds for others.
+	followBytes          = 4 << 20
+	followPartitionBytes = 1 << 20
+	catchUpBytes         = 1 << 20
+	// answerKeep is the largest answer whose memory is kept for the next one; a larger one holds a single large batch.
+	answerKeep = 8 << 20
+	// watermarkEvery is how old and behind the watermark that a follower knows may be before it is told: it is where the follower begins
+	// when it becomes the leader.
+	watermarkEvery = 100 * time.Millisecond
+	// followPauseMin and followPauseMax bound the pause after a failed fetch; the dials have a pause of their own.
+	followPauseMin = 10 * time.Millisecond
+	followPauseMax = 250 * time.Millisecond
+	// retryPauseMin and retryPauseMax bound the pause before one partition is tried again: at first no longer than the metadata takes to
+	// get from node to node at a change of leader, then long enough to cost nothing.
+	retryPauseMin = 5 * time.Millisecond
+	retryPauseMax = time.Second
+	// submitMax bounds the wait for the controller's answer to what replicas report; then they report anew what is so by then.
+	submitMax = 3 * time.Second
+	// changesMax and damagesMax bound the partitions of one event: a decision is split at 1 MiB, and some thousand partitions are below.
+	changesMax = 1000
+	damagesMax = 1000
+	// choresMax bounds the partitions that are taken up together for work on their files.
+	choresMax = 256
+	// chorePauseMin and chorePauseMax bound the pause after chores that failed.
+	chorePauseMin = 20 * time.Millisecond
+	chorePauseMax = time.Second
+	// proposePause is the pause after a refused ISR change: this node's view is behind the controller's for some milliseconds.
+	proposePause = 250 * time.Millisecond
+	// startWaitMax bounds the wait of DeleteRecords for the followers, above the time-out of any client's request.
+	startWaitMax = 60 * time.Second
 	// chunkMin is the smallest buffer that is pooled, and chunkClasses the number of powers of two from there: 64 KiB to 8 MiB.
 	// Below, pooling costs more than it saves; above, an idle pool would pin too much.
 	chunkMin     = 64 << 10

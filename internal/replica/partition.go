@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"strandline.dev/internal/config"
 	"strandline.dev/internal/isr"
@@ -18,6 +19,7 @@ type surroundings struct {
 	node    kafka.NodeID
 	log     *slog.Logger
 	metrics *metrics.Broker
+	repl    *replication
 	// touched is set when offsets moved, and taken by the writer of the sync-point file: an idle node writes nothing.
 	touched atomic.Bool
 }
@@ -28,10 +30,12 @@ type partition struct {
 	env *surroundings
 	// damaged and unclean say what was found when the log was opened (I4). Set before the partition is shared.
 	damaged, unclean bool
+	// shut is why the log could not be opened, or nil. Set with them.
+	shut error
 
 	// news says that storage has reported a stored end or a failure that no holder of the lock has taken in yet.
 	news atomic.Bool
-	// failed is the first failure storage reported; it never goes away (I11).
+	// failed is the first failure storage reported; only a new log ends it (I11).
 	failed atomic.Pointer[storageFailure]
 
 	mu struct {
@@ -48,6 +52,25 @@ type partition struct {
 		woken    woken
 		stall    stall
 		failing  failing
+
+		// assigned is what the metadata says, as far as this node has heard; unsettled: it has not come about yet.
+		assigned  *assignment
+		unsettled bool
+		// busy: somebody changes the log without holding the lock, because it waits for the disk. Nothing else touches the log then, and a
+		// new assignment waits.
+		busy bool
+		// damage is how far the repair of a damaged log is.
+		damage damage
+
+		// followers are set while role is Leading: where each follower is. proposeAfter is when an ISR change may be proposed again after a
+		// refusal, startsKnown is closed when a follower's log start moves.
+		followers    []*followed
+		proposeAfter time.Time
+		startsKnown  chan struct{}
+
+		// pull is set while role is Following and there is a leader; leaderStart is the log start it has told.
+		pull        *pull
+		leaderStart kafka.Offset
 	}
 }
 
@@ -108,6 +131,7 @@ func (p *partition) storedLocked() {
 	stored := p.mu.log.StoredEnd()
 	p.mu.stall.progress(stored)
 	if p.mu.core == nil {
+		p.toldLocked()
 		return
 	}
 	p.carryOutLocked(p.mu.core.Stored(stored))
@@ -122,6 +146,13 @@ func (p *partition) carryOutLocked(e isr.Effects) {
 	if e.Advanced {
 		p.touch()
 		p.wakeLocked()
+		p.advancedLocked(false)
+	}
+	if e.Lost {
+		p.env.log.Error("a replica has lost records that it had stored: it leaves the ISR", "partition", p.tp.String(), "replica", e.LostReplica)
+	}
+	if e.Change {
+		p.changeDueLocked()
 	}
 }
 
@@ -131,14 +162,17 @@ func (p *partition) touch() {
 	}
 }
 
-// failLocked takes the partition offline for good in this process: its log can not be trusted (I4, I11).
+// failLocked takes the partition offline: its log can not be trusted (I4, I11). With other replicas it is reported and built anew
+// (repair.go), else it stays so for good in this process.
 func (p *partition) failLocked(cause error) {
 	if p.mu.problem != nil {
 		return
 	}
 	p.env.log.Error("partition offline", "partition", p.tp.String(), "err", cause)
+	p.mu.damage = found
 	p.mu.problem = fmt.Errorf("%w: %v is offline: %v", ErrStorage, p.tp, cause)
 	p.stepDownLocked(Offline, p.mu.problem)
+	p.damagedLocked()
 }
 
 // stepDownLocked ends a leadership, if there is one, and fails everything parked (I3).
@@ -150,6 +184,9 @@ func (p *partition) stepDownLocked(role Role, why error) {
 	p.mu.role = role
 	p.mu.stall = stall{}
 	p.failAllLocked(why)
+	p.endFollowersLocked()
+	p.startsKnownLocked()
+	p.unfollowLocked()
 }
 
 // hwLocked is the high watermark as far as this node knows it.

@@ -47,6 +47,7 @@ func (h *Host) Reconcile(img *metadata.Image) error {
 	}
 	b := img.Broker(h.env.node)
 	ps := pass{h: h, img: img, registered: b != nil && epoch != unregistered && b.Epoch == epoch}
+	h.repl.know(img)
 	ps.full = h.rec.adopt(img, h.env.node, ps.registered)
 	ps.plan()
 	ps.openMissing()

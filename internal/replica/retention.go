@@ -64,6 +64,7 @@ func (p *partition) retain(wall time.Time) {
 		p.env.log.Warn("retention failed", "partition", p.tp.String(), "err", err)
 	case start > before:
 		p.touch()
+		p.startMoved()
 		p.env.log.Info("retention advanced the log start", "partition", p.tp.String(), "from", before, "to", start)
 	}
 }

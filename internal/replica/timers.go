@@ -19,6 +19,13 @@ func (h *Host) Run(ctx context.Context) {
 	// Not at once: a start is not to wait for a disk that is busy with the reserve.
 	wg.Go(func() { every(ctx, reserveEvery, nil, func() { h.dir.KeepReserve(ctx) }) })
 	wg.Go(func() { h.keepPoints(ctx) })
+	wg.Go(func() { h.repl.starts.run(ctx, choresMax, h.repl.raiseStarts) })
+	wg.Go(func() { h.repl.repairs.run(ctx, choresMax, h.repl.repair) })
+	if h.repl.submit != nil {
+		wg.Go(func() { every(ctx, h.repl.lagMax/ticksPerLag, nil, h.tick) })
+		wg.Go(func() { h.repl.changes.run(ctx, changesMax, h.repl.proposeISR) })
+		wg.Go(func() { h.repl.damages.run(ctx, damagesMax, h.repl.reportDamages) })
+	}
 	wg.Wait()
 }
 
@@ -47,6 +54,7 @@ func (h *Host) keepPoints(ctx context.Context) {
 // savePoints writes the file, using hw as scratch space.
 func (h *Host) savePoints(hw map[kafka.TopicPartition]kafka.Offset) {
 	if !h.env.touched.Swap(false) {
+		h.dir.CloseIdle()
 		return
 	}
 	clear(hw)

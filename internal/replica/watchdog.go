@@ -11,7 +11,8 @@ import (
 // the client's time-out. The watchdog notices a round of the syncer that lasts longer than stallMax. Partitions with bytes that
 // wait for a sync then give up what a leader does for publishers: parked ones fail with a retriable error and new ones are
 // refused, so that clients know within seconds. Reading below the watermark goes on. The first stored end that moves ends it;
-// the records are still there and become visible, as after any time-out. (With more nodes the leadership itself is resigned.)
+// the records are still there and become visible, as after any time-out. With more nodes this one has itself fenced, once for each hanging
+// round, so that others lead; it leads again what it is given when it has registered anew.
 
 // errStalled refuses publishes while the disk is stalled.
 var errStalled = fmt.Errorf("%w: no sync has finished for %v", ErrStorage, stallMax)
@@ -35,22 +36,30 @@ func (h *Host) watchSyncs() {
 	if !syncing || time.Since(began) <= stallMax {
 		return
 	}
+	shared := false
 	for _, p := range h.all() {
-		p.noteStall()
+		shared = p.noteStall() || shared
+	}
+	if shared && h.repl.submit != nil && !h.resignedFor.Equal(began) {
+		h.resignedFor = began
+		h.log.Error("disk stalled: leaderships are given up", "since", began)
+		h.repl.running.Go(func() { h.repl.resign(h.repl.life) })
 	}
 }
 
-func (p *partition) noteStall() {
+// noteStall says whether the partition is led here, is stalled, and has other replicas.
+func (p *partition) noteStall() (shared bool) {
 	p.mu.Lock()
 	defer p.unlock()
 	if p.mu.core == nil || p.mu.stall.on {
-		return
+		return false
 	}
 	stored, end := p.mu.log.StoredEnd(), p.mu.log.End()
 	if stored >= end {
-		return
+		return false
 	}
 	p.mu.stall = stall{on: true, stored: stored}
 	p.env.log.Error("disk stalled: publishes are refused", "partition", p.tp.String(), "stored", stored, "end", end)
 	p.failProducesLocked(errStalled)
+	return len(p.mu.state.Replicas) > 1
 }
