@@ -20,8 +20,9 @@ environment variable (STRANDLINE_NODE_ID); a flag beats the environment, which b
 the broker settings (kafka.num.partitions = --kafka-num-partitions) and further listeners (--listeners-1-address). docs/reference/config.md
 names all.
 
-This release has no TLS and no authentication, so serve refuses an address that other machines can reach unless --insecure is given.
-One line on stdout says when the node accepts work. SIGTERM stops it gracefully.`
+A cluster of three: three files that list the same cluster.controllers; the first start needs all of them, later ones a majority. Nodes
+trust each other by tls.cluster.cert, .key and .ca. Without these, or for clients, who have no TLS and no authentication in this release,
+serve refuses an address that other machines can reach unless --insecure is given. One line on stdout says when the node accepts work. SIGTERM stops it gracefully.`
 
 const serveExample = `  strandline serve --config strandline.yaml
   strandline serve --node-id 1 --data-dir /var/lib/strandline --listeners-0-name plain --listeners-0-address 127.0.0.1:9092 \
@@ -99,6 +100,9 @@ func refuseUnsafe(cfg config.Node, insecure bool) error {
 	for _, l := range cfg.Listeners {
 		addresses["listener "+l.Name] = l.Address
 	}
+	if cfg.Cluster.Address != "" && !cfg.HasClusterTLS() {
+		addresses["cluster.address"] = cfg.Cluster.Address
+	}
 	var open []string
 	for name, address := range addresses { // sorted below
 		if !isLoopback(address) {
@@ -112,7 +116,7 @@ func refuseUnsafe(cfg config.Node, insecure bool) error {
 	return &failure{
 		what: "refused to listen on " + strings.Join(open, ", "),
 		why:  errors.New("other machines can reach it, and this node would serve anyone: it has neither TLS nor authentication"),
-		todo: "bind 127.0.0.1, or give --insecure if the network is private",
+		todo: "bind 127.0.0.1, set tls.cluster for cluster.address, or give --insecure if the network is private",
 	}
 }
 

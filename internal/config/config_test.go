@@ -275,6 +275,19 @@ func TestNearest(t *testing.T) {
 	}
 }
 
+// validateText is the fault of a node of these settings, or "".
+func (Node) validateText(settings ...string) string {
+	values := map[string]string{"node.id": "1"}
+	for i := 0; i < len(settings); i += 2 {
+		values[settings[i]] = settings[i+1]
+	}
+	n, err := Build(values, false)
+	if err = errors.Join(err, n.Validate()); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
 // TestNodeValidate: every fault of a file is named at once.
 func TestNodeValidate(t *testing.T) {
 	n, err := Build(map[string]string{
@@ -296,6 +309,13 @@ func TestNodeValidate(t *testing.T) {
 		if !strings.Contains(got.Error(), want) {
 			t.Errorf("not named: %s\n%v", want, got)
 		}
+	}
+	if got := n.validateText("tls.cluster.cert", "c.pem", "cluster.address", "0.0.0.0:19091"); !strings.Contains(got, "tls.cluster.key is not set, and others of tls.cluster are") ||
+		!strings.Contains(got, `cluster.address: value "0.0.0.0:19091" does not say under which address other nodes reach this one`) {
+		t.Error(got)
+	}
+	if got := n.validateText("tls.cluster.cert", "c", "tls.cluster.key", "k", "tls.cluster.ca", "a", "cluster.address", "0.0.0.0:1", "cluster.controllers", "1@h:1"); got != "" {
+		t.Error(got)
 	}
 	if err := Dev().Validate(); err != nil {
 		t.Errorf("the defaults of dev: %v", err)

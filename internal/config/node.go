@@ -41,6 +41,10 @@ type Node struct {
 		// Controllers are "id@host:port"; empty means only this node.
 		Controllers []string
 	}
+	TLS struct {
+		// Cluster holds PEM files for traffic between nodes; all are "" without TLS.
+		Cluster struct{ Cert, Key, CA string }
+	}
 	Listeners []Listener
 	HTTP      struct {
 		// Address is host:port, or NoHTTP.
@@ -134,6 +138,7 @@ func (n Node) Validate() error {
 	}
 	n.validateListeners(fault)
 	n.validateControllers(fault)
+	n.validateCluster(fault)
 	return errors.Join(errs...)
 }
 
@@ -187,6 +192,43 @@ func (n Node) validateControllers(fault faultFunc) {
 		fault("cluster.controllers", strings.Join(n.Cluster.Controllers, ","),
 			fmt.Sprintf("does not agree with roles %q of node %v", strings.Join(n.Roles, ","), n.Node.ID), "the ids of the nodes with role controller")
 	}
+}
+
+// validateCluster checks how other nodes reach this one.
+func (n Node) validateCluster(fault faultFunc) {
+	c := n.TLS.Cluster
+	for _, f := range []struct{ key, value string }{{"cert", c.Cert}, {"key", c.Key}, {"ca", c.CA}} {
+		if f.value == "" && n.HasClusterTLS() {
+			fault("tls.cluster."+f.key, "", "is not set, and others of tls.cluster are", "a PEM file")
+		}
+	}
+	if n.Cluster.Address != "" && isWildcard(n.ClusterAdvertised()) {
+		fault("cluster.address", n.Cluster.Address, "does not say under which address other nodes reach this one", "host:port, or an entry of this node in cluster.controllers")
+	}
+}
+
+// HasClusterTLS says whether traffic between nodes is to be encrypted and authenticated.
+func (n Node) HasClusterTLS() bool {
+	c := n.TLS.Cluster
+	return c.Cert != "" || c.Key != "" || c.CA != ""
+}
+
+// ClusterAdvertised is the address at which other nodes reach this one: its entry in cluster.controllers, or cluster.address.
+func (n Node) ClusterAdvertised() string {
+	if address := n.ControllerAddress(n.Node.ID); address != "" {
+		return address
+	}
+	return n.Cluster.Address
+}
+
+// ControllerAddress is the configured address of a controller, or "".
+func (n Node) ControllerAddress(id kafka.NodeID) string {
+	for _, c := range n.Cluster.Controllers {
+		if node, address, ok := strings.Cut(c, "@"); ok && node == id.String() {
+			return address
+		}
+	}
+	return ""
 }
 
 // addressFault reports an address that is not host:port, unless it is excused.

@@ -21,11 +21,20 @@ func nodeTable() []Setting {
 			Doc:  "Directory that holds everything the node stores. `dev` uses a temporary one when it is empty.",
 			node: func(n *Node) any { return &n.Data.Dir }},
 		{Name: "cluster.address", Type: String, Default: "",
-			Doc:  "host:port for traffic between nodes: replication, Raft and control.",
+			Doc:  "host:port for traffic between nodes: replication, Raft and control. Other nodes dial it, or this node's entry in cluster.controllers.",
 			node: func(n *Node) any { return &n.Cluster.Address }},
 		{Name: "cluster.controllers", Type: List, Default: "",
 			Doc:  "The controllers as id@host:port, comma-separated: 1, 3 or 5 of them. Empty means that this node is the only one.",
 			node: func(n *Node) any { return &n.Cluster.Controllers }},
+		{Name: "tls.cluster.cert", Type: String, Default: "",
+			Doc:  "PEM file with this node's certificate for traffic between nodes, and what leads from it to the CA. The certificate must allow serving and dialling.",
+			node: func(n *Node) any { return &n.TLS.Cluster.Cert }},
+		{Name: "tls.cluster.key", Type: String, Default: "",
+			Doc:  "PEM file with the key of tls.cluster.cert.",
+			node: func(n *Node) any { return &n.TLS.Cluster.Key }},
+		{Name: "tls.cluster.ca", Type: String, Default: "",
+			Doc:  "PEM file with the CA of the cluster: only nodes with a certificate of it are heard.",
+			node: func(n *Node) any { return &n.TLS.Cluster.CA }},
 		{Name: "http.address", Type: String, Default: "127.0.0.1:8080",
 			Doc:  "host:port for REST, health and metrics; \"none\" for no such port.",
 			node: func(n *Node) any { return &n.HTTP.Address }},
@@ -51,7 +60,7 @@ func listenerTable() []Setting {
 		{Name: "address", Type: String, Doc: "host:port to bind."},
 		{Name: "advertise", Type: String, Default: AdvertiseAuto,
 			Doc: "host:port told to clients, or auto: the local address and port of the connection they came in on."},
-		{Name: "tls", Type: Bool, Default: "false", Fixed: "this release has no TLS; it arrives in a later one", Doc: "Only false is accepted."},
+		{Name: "tls", Type: Bool, Default: "false", Fixed: "this release has no TLS for clients; it arrives in a later one", Doc: "Only false is accepted."},
 		{Name: "sasl", Type: List, Default: "", Fixed: "this release has no authentication; it arrives in a later one", Doc: "Only an empty list is accepted."},
 	}
 }
@@ -59,7 +68,7 @@ func listenerTable() []Setting {
 // unbuilt names the sections of strandline.yaml that later releases read. They are refused by name, so that nobody believes in a
 // protection that is not there.
 var unbuilt = map[string]string{
-	"tls":        "this release has no TLS",
+	"tls":        "this release has no TLS for clients, only between nodes (tls.cluster)",
 	"auth":       "this release has no authentication",
 	"encryption": "this release has no encryption at rest",
 	"disk":       "this release has no disk limit",

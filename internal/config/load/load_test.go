@@ -104,7 +104,7 @@ func TestFaultsAreNamed(t *testing.T) {
 		"node: {id: x}":                             `file line 1: node.id: value "x" is not an integer; allowed: a number from 1 to 2147483647`,
 		"kafka: {num.partitions: 0}":                `file line 1: num.partitions: value "0" is below the minimum; allowed: a number from 1 to 10000`,
 		"broker: {session: {timeout: 1}}":           `file line 1: broker.session.timeout: value "1" is not a duration; allowed: a duration such as 2s from 500ms to 1h0m0s`,
-		"tls: {cert: x}":                            `file line 1: tls.cert is refused: this release has no TLS; it arrives in a later one`,
+		"tls: {cert: x}":                            `file line 1: tls.cert is refused: this release has no TLS for clients, only between nodes (tls.cluster); it arrives in a later one`,
 		"roles: [broker, boss]":                     `file line 1: roles: value "broker,boss" is not one of the accepted values; allowed: a comma-separated list of controller, broker`,
 		"node: {id: 1}\nnode: {id: 2}":              `configuration file, line 2: node.id is set already in line 1`,
 		"a: [1, {b: 2}]":                            `configuration file, line 1: a: a list has either values or keys`,
