@@ -26,8 +26,9 @@ type DeleteResult struct {
 }
 
 // DeleteRecords raises the log starts of partitions that this node leads. That is the explicit act by which records go before their time
-// (I9): the caller has authorised and recorded it. When it returns, the new starts are on disk, here and on all followers in sync: neither a restart nor another leader brings back what was
-// answered as deleted, unless the sync-point file, which holds them, is damaged too. What the partitions remember of idempotent producers stays (I12, C048). Items that ctx's end kept from being begun
+// (I9): the caller has authorised and recorded it. When it returns, the new starts are on disk, here and on all followers in sync:
+// neither a restart nor another leader brings back what was answered as deleted, unless both copies of the sync-point file, which hold
+// them, are damaged. What the partitions remember of idempotent producers stays (I12, C048). Items that ctx's end kept from being begun
 // have its error.
 func (h *Host) DeleteRecords(ctx context.Context, items []DeleteItem) []DeleteResult {
 	out := make([]DeleteResult, len(items))

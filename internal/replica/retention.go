@@ -59,10 +59,10 @@ func (p *partition) retain(wall time.Time) {
 	before := l.Start()
 	// Outside the lock: this syncs and unlinks. The watermark only rises meanwhile.
 	start, err := l.ApplyRetention(retentionPolicy(topic), hw, wall)
-	switch {
-	case err != nil:
+	if err != nil {
 		p.env.log.Warn("retention failed", "partition", p.tp.String(), "err", err)
-	case start > before:
+	}
+	if start > before { // on disk, so it may be told (P19)
 		p.touch()
 		p.startMoved()
 		p.env.log.Info("retention advanced the log start", "partition", p.tp.String(), "from", before, "to", start)

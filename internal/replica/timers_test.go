@@ -3,6 +3,8 @@ package replica
 import (
 	"context"
 	"errors"
+	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -65,6 +67,38 @@ func TestI9_RetentionRemovesByAgeAndPausesAfterAClockStep(t *testing.T) {
 		time.Sleep(2 * time.Hour)
 		if s := w.status(tp); s.Start == 0 || s.Start > s.HW {
 			t.Fatalf("not removed, or past the watermark: %+v", s)
+		}
+	})
+}
+
+// TestP19_RetentionTellsOnlyWhatIsOnDisk: while the sync-point file cannot be written no reader is shown a new start, and all that was
+// there can be read; then retention goes on by itself.
+func TestP19_RetentionTellsOnlyWhatIsOnDisk(t *testing.T) {
+	inBubble(t, func(w *world, fs *systest.FS, _ *systest.Wall) {
+		w.configs["orders"] = small()
+		tp := w.topic("orders", 1)
+		for range 40 {
+			w.acked(tp, batch(5))
+		}
+		refused := 0
+		fs.Hook(func(op systest.Op) error {
+			if op.Kind == systest.OpWrite && strings.HasPrefix(filepath.Base(op.Name), "sync-point") {
+				refused++
+				return systest.ErrNoSpace
+			}
+			return nil
+		})
+		time.Sleep(2 * time.Hour)
+		if s := w.status(tp); s.Start != 0 || refused == 0 {
+			t.Fatalf("start %d is shown, and not on disk (%d writes refused)", s.Start, refused)
+		}
+		if r := w.fetch(at(tp, 0)); r.Err != nil || len(w.offsets(r.Records)) == 0 {
+			t.Fatalf("what may still be read is gone: %v", r.Err)
+		}
+		fs.Hook(nil)
+		time.Sleep(2 * retentionEvery)
+		if s := w.status(tp); s.Start == 0 {
+			t.Fatal("retention does not go on")
 		}
 	})
 }
