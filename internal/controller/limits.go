@@ -46,6 +46,8 @@ const (
 	retryMax = 250 * time.Millisecond
 	// attemptMax bounds one attempt to have an event decided that may be repeated.
 	attemptMax = 2 * time.Second
+	// answerGrace is how long a node that is not the active controller any more may take to answer what must not be sent a second time.
+	answerGrace = 500 * time.Millisecond
 	// waitLineEvery is the time between log lines of a node that waits for its registration.
 	waitLineEvery = 5 * time.Second
 )

@@ -104,7 +104,11 @@ func (l *Link) attempt(ctx context.Context, ev metadata.Event, repeatable bool) 
 		m.Wait = max(time.Until(end), time.Millisecond)
 	}
 	var a submissionAnswer
-	if err := l.call(ctx, to, m, &a); err != nil {
+	grace := answerGrace
+	if repeatable {
+		grace = 0
+	}
+	if err := l.call(ctx, to, grace, m, &a); err != nil {
 		return nil, 0, err
 	}
 	switch a.Fate {
@@ -121,9 +125,9 @@ func (l *Link) attempt(ctx context.Context, ev metadata.Event, repeatable bool) 
 	return nil, 0, fmt.Errorf("%w: node %v is not", ErrNotController, to)
 }
 
-// call sends a request to the node that is believed to be active, and gives up when another one becomes so: the answer of the old one cannot come
-// before it has noticed that itself. Errors are ErrNotController (nothing was decided) and ErrUnknownOutcome.
-func (l *Link) call(ctx context.Context, to kafka.NodeID, m, answer peer.Message) error {
+// call sends a request to the node that is believed to be active, and gives up when another one has become so for as long as grace: the old one may
+// hang, and what it has decided it could not commit any more. Errors are ErrNotController (nothing was decided) and ErrUnknownOutcome.
+func (l *Link) call(ctx context.Context, to kafka.NodeID, grace time.Duration, m, answer peer.Message) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	done := make(chan struct{})
@@ -132,7 +136,11 @@ func (l *Link) call(ctx context.Context, to kafka.NodeID, m, answer peer.Message
 		for {
 			changed := l.cfg.Quorum.LeadershipChanged()
 			if leader := l.cfg.Quorum.Leadership().Leader; leader != kafka.NoNode && leader != to {
-				cancel()
+				select {
+				case <-time.After(grace):
+					cancel()
+				case <-done:
+				}
 				return
 			}
 			select {

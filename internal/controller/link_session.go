@@ -65,7 +65,7 @@ func (l *Link) beat(ctx context.Context) {
 			return
 		default:
 			within, cancel := context.WithTimeout(ctx, heartbeatMax)
-			err := l.call(within, to, &m, &a)
+			err := l.call(within, to, 0, &m, &a)
 			cancel()
 			if err != nil {
 				return
