@@ -13,8 +13,13 @@ func brokerTable() []Setting {
 	return append(append(brokerTopicRows(), brokerConnectionRows()...), brokerGroupRows()...)
 }
 
+// DrainKey is the broker config that takes a broker out of service; it is set for one broker.
+const DrainKey = "strandline.drain"
+
 func brokerTopicRows() []Setting {
 	return []Setting{
+		{Name: DrainKey, Type: Bool, Default: "false", Live: true,
+			Doc: "Takes a node out of service: it gets no new replicas, and loses its leaderships and replicas to others. Set by `node drain`, for one node."},
 		{Name: "num.partitions", Type: Int, Default: "1", Min: 1, Max: PartitionsPerTopicMax, Live: true,
 			Doc:    "Partitions of a topic that is created without a number.",
 			broker: func(b *Broker) any { return &b.NumPartitions }},
