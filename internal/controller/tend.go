@@ -14,7 +14,7 @@ func (c *Controller) tend(now time.Time) {
 	}
 	var calls []*call
 	for b := range r.working.Brokers() {
-		if b.Draining {
+		if r.working.Draining(b.ID) {
 			calls = append(calls, c.own(metadata.ContinueDrains{Max: drainMovesMax}))
 			break
 		}

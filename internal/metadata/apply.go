@@ -82,11 +82,9 @@ func (d *draft) applyBroker(r BrokerRecord) error {
 		d.brokers = slices.Insert(d.brokers, at, b)
 		return nil
 	}
-	old := d.brokers[at]
-	if r.Epoch <= old.Epoch { // I3: every start has a higher broker epoch
+	if old := d.brokers[at]; r.Epoch <= old.Epoch { // I3: every start has a higher broker epoch
 		return bad("broker %v: epoch %d after %d", r.Node, r.Epoch, old.Epoch)
 	}
-	b.Draining = old.Draining
 	d.brokers[at] = b
 	return nil
 }
@@ -98,7 +96,7 @@ func (d *draft) applyBrokerState(r BrokerStateRecord) error {
 	}
 	d.changeBrokers()
 	b := *d.brokers[at]
-	b.Fenced, b.Stopping, b.Draining = r.Fenced, r.Stopping, r.Draining
+	b.Fenced, b.Stopping = r.Fenced, r.Stopping
 	d.brokers[at] = &b
 	return nil
 }

@@ -11,7 +11,7 @@ func (d *decider) balanceLeaders(ev BalanceLeaders) Balanced {
 	var out Balanced
 	d.eachPartition(func(t *Topic, p int32, s kafka.PartitionState) {
 		first := s.Replicas[0]
-		if t.State != StateReady || s.Leader == kafka.NoNode || s.Leader == first || !has(s.ISR, first) || !d.canLead(first) || d.Broker(first).leaving() {
+		if t.State != StateReady || s.Leader == kafka.NoNode || s.Leader == first || !has(s.ISR, first) || !d.canLead(first) || d.leaving(first) {
 			return
 		}
 		if out.Moved >= ev.Max {

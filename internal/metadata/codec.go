@@ -46,10 +46,6 @@ func encodeRecord(e *wire.Encoder, r Record) {
 		e.Int64(int64(r.Epoch))
 		e.Bool(r.Fenced)
 		e.Bool(r.Stopping)
-		if r.Draining {
-			e.Tags(wire.Tag{Number: tagDraining})
-			return
-		}
 	case BrokerRemovedRecord:
 		e.Int32(int32(r.Node))
 	case TopicRecord:
@@ -106,17 +102,9 @@ func decodeRecord(d *wire.Decoder) Record {
 		return nil
 	}
 	r := decoders[typ](d)
-	d.Tags(func(t wire.Tag) {
-		if state, ok := r.(BrokerStateRecord); ok && t.Number == tagDraining {
-			state.Draining = true
-			r = state
-		}
-	})
+	d.Tags(nil)
 	return r
 }
-
-// tagDraining of a BrokerStateRecord has no value: that it is there says it.
-const tagDraining = 0
 
 func node(d *wire.Decoder) kafka.NodeID { return kafka.NodeID(d.Int32()) }
 

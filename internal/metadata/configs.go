@@ -87,10 +87,17 @@ func (d *decider) alterBroker(ev AlterConfigs) AlterResult {
 	if no.OK() {
 		no = configOutcome(config.ValidateBroker(next))
 	}
+	if _, all := next[config.DrainKey]; no.OK() && all && node == kafka.NoNode {
+		no = refused(kafka.InvalidConfig, "%s is set for one broker, not for all", config.DrainKey)
+	}
 	if !no.OK() {
 		return AlterResult{Outcome: no}
 	}
+	drained := d.Draining(node)
 	d.write(configChanges(kafka.TopicID{}, node, before, next)...)
+	if d.Draining(node) && !drained {
+		d.handOver(node)
+	}
 	return AlterResult{}
 }
 

@@ -3,6 +3,7 @@ package metadata
 import (
 	"slices"
 
+	"strandline.dev/internal/config"
 	"strandline.dev/internal/kafka"
 )
 
@@ -12,10 +13,12 @@ func (d *decider) drainBroker(ev DrainBroker) Drained {
 	if b == nil {
 		return Drained{Outcome: refused(kafka.BrokerIDNotRegistered, "broker %v is not registered", ev.Node)}
 	}
-	if b.Draining == ev.Undo {
-		state := b.state()
-		state.Draining = !ev.Undo
-		d.write(state)
+	if d.Draining(ev.Node) == ev.Undo {
+		on, value := "true", (*string)(nil)
+		if !ev.Undo {
+			value = &on
+		}
+		d.write(ConfigRecord{Node: ev.Node, Key: config.DrainKey, Value: value})
 	}
 	if !ev.Undo {
 		d.handOver(ev.Node)
@@ -44,8 +47,8 @@ func (d *decider) removeBroker(ev RemoveBroker) BrokerRemoved {
 
 // continueDrains begins the next moves away from brokers that are being drained. A replica's place in the list goes to its successor.
 func (d *decider) continueDrains(ev ContinueDrains) MovesBegun {
-	draining := func(n kafka.NodeID) bool { b := d.Broker(n); return b != nil && b.Draining }
-	if !slices.ContainsFunc(d.brokers, func(b *Broker) bool { return b.Draining }) {
+	draining := d.Draining
+	if !slices.ContainsFunc(d.brokers, func(b *Broker) bool { return d.Draining(b.ID) }) {
 		return MovesBegun{}
 	}
 	room := ev.Max

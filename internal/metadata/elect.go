@@ -22,7 +22,7 @@ func (d *decider) candidate(s *kafka.PartitionState, from []kafka.NodeID, except
 }
 
 func (d *decider) betterLeader(a, b kafka.NodeID) bool {
-	if la, lb := d.Broker(a).leaving(), d.Broker(b).leaving(); la != lb {
+	if la, lb := d.leaving(a), d.leaving(b); la != lb {
 		return lb
 	}
 	return d.loads[a].leaders < d.loads[b].leaders

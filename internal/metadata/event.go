@@ -287,7 +287,7 @@ type ReportDamage struct {
 }
 
 // DrainBroker takes a broker out of service for good, without loss: it gets nothing new, its leaderships go to others at once, and its replicas are
-// moved away by ContinueDrains. The mark survives restarts of the broker. Reply: Drained.
+// moved away by ContinueDrains. The mark is the broker's config strandline.drain, so AlterConfigs does the same. Reply: Drained.
 type DrainBroker struct {
 	Principal kafka.Principal
 	Node      kafka.NodeID

@@ -99,7 +99,7 @@ func (d *decider) ready(ev BrokerReady) BrokerChanged {
 		return BrokerChanged{Outcome: no}
 	}
 	if b.Fenced {
-		d.write(BrokerStateRecord{Node: b.ID, Epoch: b.Epoch, Draining: b.Draining})
+		d.write(BrokerStateRecord{Node: b.ID, Epoch: b.Epoch})
 	}
 	return BrokerChanged{Elected: d.electLeaderless(b.ID), StillLeads: d.loads[b.ID].leaders}
 }
@@ -143,7 +143,7 @@ func (d *decider) handOver(node kafka.NodeID) int {
 			return
 		}
 		n := d.candidate(&s, s.ISR, node)
-		if n == kafka.NoNode || d.Broker(n).leaving() {
+		if n == kafka.NoNode || d.leaving(n) {
 			return
 		}
 		s.Leader, s.LeaderEpoch = n, s.LeaderEpoch+1
@@ -152,6 +152,3 @@ func (d *decider) handOver(node kafka.NodeID) int {
 	})
 	return elected
 }
-
-// leaving says that a broker is up but not for long.
-func (b *Broker) leaving() bool { return b.Stopping || b.Draining }

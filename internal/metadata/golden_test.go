@@ -25,7 +25,6 @@ func goldenRecords() []Record {
 		BrokerRecord{Node: 2, Epoch: 6},
 		BrokerStateRecord{Node: 1, Epoch: 5, Fenced: true, Stopping: true},
 		BrokerStateRecord{Node: 1, Epoch: 5},
-		BrokerStateRecord{Node: 1, Epoch: 5, Draining: true},
 		BrokerRemovedRecord{Node: 2},
 		TopicRecord{ID: topic, Name: "orders", Owner: "User:alice", CreatedMs: 1767225600000, Partitions: 3, Internal: true, Unnamed: true},
 		TopicStateRecord{ID: topic, State: StateDeleted, Version: 4, Name: "old", AtMs: 1767225600000, PurgeAtMs: 1767225660000, DeletedBy: "User:bob"},

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"strandline.dev/internal/config"
 	"strandline.dev/internal/kafka"
 )
 
@@ -77,8 +78,6 @@ type Broker struct {
 	Roles            []string
 	Registered       time.Time
 	Fenced, Stopping bool
-	// Draining says that the operator takes it out of service: it gets nothing new, and loses what it has to others.
-	Draining bool
 }
 
 // load counts what a broker holds, for placement and election.
@@ -222,6 +221,15 @@ func (i *Image) PurgePending(node kafka.NodeID, tp kafka.TopicPartition) bool {
 	_, ok := i.purges.get(purgeKey{node, tp.Topic, tp.Partition})
 	return ok
 }
+
+// Draining says that the operator takes a broker out of service: it gets nothing new, and loses what it has to others. It is a config of the broker, so
+// it outlasts restarts.
+func (i *Image) Draining(id kafka.NodeID) bool {
+	return strings.EqualFold(i.configs[id][config.DrainKey], "true")
+}
+
+// leaving says that a broker is up but not for long.
+func (i *Image) leaving(id kafka.NodeID) bool { return i.Broker(id).Stopping || i.Draining(id) }
 
 // canLead says whether a broker may be given a leadership.
 func (i *Image) canLead(id kafka.NodeID) bool {

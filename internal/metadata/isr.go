@@ -95,7 +95,8 @@ func changeISR(s kafka.PartitionState, c ISRChange) kafka.PartitionState {
 	return s
 }
 
-// reportDamage takes damaged replicas out of ISR and ELR, and out of the leadership (I4, I11).
+// reportDamage takes damaged replicas out of ISR and ELR, and out of the leadership (I4, I11). Where another node leads it does so in a new
+// epoch: what the replica said of itself before the damage, by the same process, would else count for it when it begins anew.
 func (d *decider) reportDamage(ev ReportDamage) DamageNoted {
 	if _, no := d.holder(ev.Node, ev.Epoch); !no.OK() {
 		return DamageNoted{Outcome: no}
@@ -107,12 +108,19 @@ func (d *decider) reportDamage(ev ReportDamage) DamageNoted {
 			continue // deleted meanwhile
 		}
 		s := t.Partitions[tp.Partition]
-		if s.Leader != ev.Node && !has(s.ISR, ev.Node) && !has(s.ELR, ev.Node) {
-			continue // not counted on anywhere
+		if !has(s.Replicas, ev.Node) {
+			continue // moved away meanwhile
 		}
 		next := leaveISR(s, ev.Node, lost)
-		if s.Leader == ev.Node {
+		switch s.Leader {
+		case ev.Node:
 			d.elect(&next, ev.Node)
+		case kafka.NoNode:
+			if len(next.ISR) == len(s.ISR) && len(next.ELR) == len(s.ELR) {
+				continue // not counted on anywhere
+			}
+		default:
+			next.LeaderEpoch++
 		}
 		d.setPartition(t.ID, tp.Partition, next)
 		if len(next.ISR)+len(next.ELR) == 0 {

@@ -25,7 +25,7 @@ type placed struct {
 func (d *decider) placer(seed uint64, existing []kafka.PartitionState) *placer {
 	p := &placer{seed: seed}
 	for b := range d.Brokers() {
-		if b.Fenced || b.leaving() || len(b.Roles) > 0 && !slices.Contains(b.Roles, "broker") {
+		if b.Fenced || d.leaving(b.ID) || len(b.Roles) > 0 && !slices.Contains(b.Roles, "broker") {
 			continue
 		}
 		c := placed{id: b.ID, rack: b.Rack, before: d.loads[b.ID]}

@@ -46,7 +46,7 @@ func (d *decider) electPreferred(t *Topic, n NamedPartition, s kafka.PartitionSt
 	switch {
 	case s.Leader == first:
 		return refused(kafka.ElectionNotNeeded, "broker %v, the preferred one, leads already", first)
-	case !d.canLead(first) || d.Broker(first).leaving():
+	case !d.canLead(first) || d.leaving(first):
 		return refused(kafka.PreferredLeaderNotAvailable, "broker %v, the preferred one, is not up, or is to leave", first)
 	case !has(s.ISR, first):
 		return refused(kafka.PreferredLeaderNotAvailable, "broker %v, the preferred one, is not in sync", first)

@@ -47,13 +47,11 @@ type Listener struct {
 	Port int32
 }
 
-// BrokerStateRecord fences or unfences a broker, or marks it as stopping or as being drained.
+// BrokerStateRecord fences or unfences a broker, or marks it as stopping.
 type BrokerStateRecord struct {
 	Node             kafka.NodeID
 	Epoch            kafka.BrokerEpoch
 	Fenced, Stopping bool
-	// Draining outlasts registrations: a restart does not undo what the operator began.
-	Draining bool
 }
 
 // BrokerRemovedRecord forgets a broker.

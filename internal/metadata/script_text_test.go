@@ -345,7 +345,7 @@ func show(i *Image, c command) string {
 	case c.flag("brokers"):
 		for n := range i.Brokers() {
 			draining := ""
-			if n.Draining {
+			if i.Draining(n.ID) {
 				draining = "draining "
 			}
 			fmt.Fprintf(&b, "broker %d epoch=%d fenced=%v stopping=%v %sreplicas=%d leaders=%d %s\n",

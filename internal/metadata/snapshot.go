@@ -95,9 +95,9 @@ func (b *Broker) record() BrokerRecord {
 	}
 }
 
-// state is the record of what a broker may do; a change of one field starts from it, so that the others stay.
+// state is the record of what a broker may do.
 func (b *Broker) state() BrokerStateRecord {
-	return BrokerStateRecord{Node: b.ID, Epoch: b.Epoch, Fenced: b.Fenced, Stopping: b.Stopping, Draining: b.Draining}
+	return BrokerStateRecord{Node: b.ID, Epoch: b.Epoch, Fenced: b.Fenced, Stopping: b.Stopping}
 }
 
 // appendTopic writes configs before partitions, so that applying them raises no partition epoch, and the state last.
