@@ -305,9 +305,10 @@ func TestI11_RefusedResetLeavesNoIntent(t *testing.T) {
 			if err := l.AdvanceStart(2); err != nil {
 				t.Fatal(err)
 			}
-			left := faults
+			left, intent := faults, false
 			fsys.Hook(func(op systest.Op) error {
-				if left > 0 && op.Kind == systest.OpSyncDir && op.Name == logDirName() {
+				intent = intent || op.Kind == systest.OpRename && hasSuffix(op.To, resettingFile)
+				if intent && left > 0 && op.Kind == systest.OpSyncDir && op.Name == logDirName() {
 					left--
 					return systest.ErrNoSpace
 				}

@@ -78,6 +78,9 @@ func (l *Log) find(p point, known bool) error {
 	}
 	if known && p.start > r.at && r.damaged == nil {
 		// The start was raised past bytes that a power cut took: nothing is left, and a start never moves back (P19).
+		if err := r.keepProducers(p.start); err != nil {
+			return err
+		}
 		if err := sys.WriteFileAtomic(l.dir.fs, filepath.Join(l.path, resettingFile), encodeResetting(p.start)); err != nil {
 			return err
 		}
@@ -93,6 +96,7 @@ func (l *Log) list() (*listing, error) {
 	}
 	ls := &listing{modified: map[*segment]time.Time{}, indexed: map[kafka.Offset]bool{}, bare: true}
 	bases := map[kafka.Offset]bool{}
+	kept := false
 	for _, e := range names {
 		if base, ok := parseOffsetName(e.Name, logSuffix); ok {
 			s := newSegment(l.path, base)
@@ -118,6 +122,10 @@ func (l *Log) list() (*listing, error) {
 			ls.snapshots = append(ls.snapshots, at)
 		}
 		ls.resetting = ls.resetting || e.Name == resettingFile
+		kept = kept || e.Name == keptFile
+	}
+	if kept && !ls.resetting {
+		ls.stale = append(ls.stale, keptFile)
 	}
 	return ls, nil
 }
@@ -133,7 +141,7 @@ func (l *Log) finishReset(policy FlushPolicy) (kafka.Offset, error) {
 		}
 	}
 	if start >= 0 {
-		if err := l.wipe(); err != nil {
+		if err := errors.Join(l.wipe(), l.restoreState(start)); err != nil {
 			return start, err
 		}
 		if err := removeIfThere(l.dir.fs, filepath.Join(l.path, damagedFile)); err != nil {
@@ -155,7 +163,10 @@ func (l *Log) finishReset(policy FlushPolicy) (kafka.Offset, error) {
 			return start, err
 		}
 	}
-	return start, errors.Join(removeIfThere(l.dir.fs, intent), l.dir.fs.SyncDir(l.path))
+	if err := errors.Join(removeIfThere(l.dir.fs, intent), l.dir.fs.SyncDir(l.path)); err != nil {
+		return start, err
+	}
+	return start, removeIfThere(l.dir.fs, filepath.Join(l.path, keptFile))
 }
 
 // setPoint replaces the entry of a log that is being opened.

@@ -40,15 +40,20 @@ func (l *Log) Reset(start kafka.Offset) error {
 	}
 	l.lockIO()
 	defer l.unlockIO()
-	return l.resetIO(start)
+	return l.resetIO(start, nil)
 }
 
-func (l *Log) resetIO(start kafka.Offset) error {
+// resetIO is Reset for a caller that holds io. keep, if set, is the producer state that the log goes on with; it is on disk before what
+// it came from goes, and stays there (I12).
+func (l *Log) resetIO(start kafka.Offset, keep *producers) error {
 	l.mu.Lock()
 	closed := l.mu.closed
 	l.mu.Unlock()
 	if closed {
 		return ErrClosed
+	}
+	if err := l.keepState(start, keep); err != nil {
+		return diskError(err)
 	}
 	intent := filepath.Join(l.path, resettingFile)
 	write := func() error { return sys.WriteFileAtomic(l.dir.fs, intent, encodeResetting(start)) }
@@ -61,6 +66,9 @@ func (l *Log) resetIO(start kafka.Offset) error {
 	l.forgetAll(start)
 	err := l.wipe()
 	if err == nil {
+		err = l.restoreState(start)
+	}
+	if err == nil {
 		err = l.beginAnew(start)
 	}
 	if err == nil {
@@ -72,12 +80,18 @@ func (l *Log) resetIO(start kafka.Offset) error {
 	if err == nil {
 		err = l.dir.fs.SyncDir(l.path)
 	}
+	if err == nil {
+		err = removeIfThere(l.dir.fs, filepath.Join(l.path, keptFile))
+	}
 	if err != nil {
 		l.fail(err)
 		return err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if keep != nil {
+		l.mu.producers, l.mu.caches.saved = *keep, []kafka.Offset{start}
+	}
 	l.wantFlushLocked()
 	return nil
 }

@@ -67,20 +67,13 @@ func (l *Log) dropEmptyEpochs(end kafka.Offset) error {
 }
 
 // emptyAt is the cut through a batch that the log start lies in: nothing is left, and the log goes on, empty, at its start. Its
-// next batch would not continue the old segment, so that goes; producer state stays.
+// next batch would not continue the old segment, so that goes; producer state stays, on disk too: it may know batches that were
+// acknowledged and whose records were deleted since.
 func (l *Log) emptyAt(c *cut, start kafka.Offset) error {
 	l.mu.Lock()
 	l.unpinLocked(c.segment)
 	l.mu.Unlock()
-	if err := l.resetIO(start); err != nil {
-		return err
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.mu.producers = c.producers
-	l.mu.caches.checkpoint = true
-	l.dir.syncer.enqueueCaches(l)
-	return nil
+	return l.resetIO(start, &c.producers)
 }
 
 // cut is where a log will end.
