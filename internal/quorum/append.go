@@ -150,11 +150,9 @@ func (a *appender) persist(ctx context.Context, jobs []job) error {
 		}
 	}
 	if v != a.vote {
-		write := func() error { return writeVote(a.machine.FS, a.dir, v) }
-		if err := a.untilSpace(ctx, "vote", write); err != nil {
-			return fmt.Errorf("the vote of term %d: %w", v.Term, err)
+		if err := a.persistVote(ctx, v); err != nil {
+			return err
 		}
-		a.vote = v
 	}
 	if snap := jobs[0].install; snap != nil {
 		if err := a.install(ctx, snap); err != nil {
@@ -170,6 +168,15 @@ func (a *appender) persist(ctx context.Context, jobs []job) error {
 			a.out.push(outcome{responses: r})
 		}
 	}
+	return nil
+}
+
+func (a *appender) persistVote(ctx context.Context, v vote) error {
+	write := func() error { return writeVote(a.machine.FS, a.dir, v) }
+	if err := a.untilSpace(ctx, "vote", write); err != nil {
+		return fmt.Errorf("the vote of term %d: %w", v.Term, err)
+	}
+	a.vote = v
 	return nil
 }
 

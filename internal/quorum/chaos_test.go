@@ -235,7 +235,7 @@ func (s *storm) replaceDisk(id kafka.NodeID) string {
 	s.net.HealAll()
 	sleepInBubble(3 * time.Second)
 	m := s.nodes[id]
-	if voters := votersOf(m); len(voters) < 3 || !slices.Contains(voters, id) || m.q.Leadership().Leader == kafka.NoNode {
+	if !m.isVoter() || m.fullVoters() < 3 || m.q.Leadership().Leader == kafka.NoNode {
 		return "no wipe"
 	}
 	m.running.Store(false)
@@ -308,9 +308,14 @@ func TestI13_RandomFaults(t *testing.T) {
 	for run := range *chaosRuns {
 		seed := *chaosSeed + uint64(run)
 		synctest.Test(t, func(t *testing.T) {
-			controllers := 3 + 2*(run%2)
+			defer func() {
+				if t.Failed() {
+					t.Logf("go test ./internal/quorum -run RandomFaults -quorum.runs 1 -quorum.seed %d", seed)
+				}
+			}()
+			controllers := 3 + 2*int(seed%2)
 			c := newTestCluster(t, controllers)
-			c.every = []int{0, 20, 5}[run%3]
+			c.every = []int{0, 20, 5}[seed%3]
 			s := &storm{testCluster: c, rng: rand.New(rand.NewPCG(seed, 0x90)), referee: newReferee(t), counts: total}
 			for id := range controllers + 1 {
 				s.ids = append(s.ids, kafka.NodeID(id+1))
@@ -339,9 +344,6 @@ func TestI13_RandomFaults(t *testing.T) {
 			total["confirmed"] += len(s.referee.acked)
 			total["terms"] += len(s.referee.leaders)
 			c.end()
-			if t.Failed() {
-				t.Logf("seed %d: go test ./internal/quorum -run RandomFaults -quorum.runs 1 -quorum.seed %d", seed, seed)
-			}
 		})
 	}
 	for _, what := range slices.Sorted(maps.Keys(total)) {

@@ -165,8 +165,15 @@ func (c *testCluster) describe() string {
 	var b bytes.Buffer
 	for _, id := range slices.Sorted(maps.Keys(c.nodes)) {
 		m := c.nodes[id]
-		fmt.Fprintf(&b, "node %d: %+v, image %d, end %d, member %v, waiting %q, voters %s\n",
-			id, m.q.Leadership(), m.q.Image().Version(), m.q.LogEnd(), m.q.isMember.Load(), m.q.Waiting(), describeVoters(m.q.Image().Voters()))
+		core := ""
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		_ = m.q.onLoop(ctx, func(l *loop) error {
+			core = fmt.Sprintf("conf %v, raft %+v, last %d", l.conf, l.node.BasicStatus(), l.last)
+			return nil
+		})
+		cancel()
+		fmt.Fprintf(&b, "node %d (%x): %+v, image %d, end %d, member %v, waiting %q, voters %s; %s\n",
+			id, m.q.start.self, m.q.Leadership(), m.q.Image().Version(), m.q.LogEnd(), m.q.isMember.Load(), m.q.Waiting(), describeVoters(m.q.Image().Voters()), core)
 	}
 	return b.String()
 }

@@ -65,9 +65,15 @@ func (r *recovered) joinWith(snap snapshot, node kafka.NodeID) error {
 	if snap.Index == 0 {
 		return r.storeTable(snap.Image.ClusterID(), snap.Image.Voters(), node)
 	}
-	if err := r.store.WithReserve(func() error { return r.snapshots.stage(snap) }); err != nil {
+	// In this order: without a snapshot a vote that is for nobody says nothing, and a snapshot of a later term than the vote is damage.
+	v := vote{Term: snap.Term}
+	err := r.store.WithReserve(func() error {
+		return errors.Join(writeVote(r.machine.FS, r.dir, v), r.snapshots.stage(snap))
+	})
+	if err != nil {
 		return fmt.Errorf("join a cluster: %w", err)
 	}
+	r.vote, r.voted = v, true
 	r.snapshots.staged, r.snapshot = &snap, snap
 	if err := r.finishInstall(); err != nil {
 		return fmt.Errorf("join a cluster: %w", err)
@@ -133,7 +139,7 @@ func (r *recovered) formed() bool { return r.snapshot.Image.ClusterID() != "" }
 
 // ran says that the table has been in force: Raft may start at once. A lone voter needs nobody's word, and an observer has joined what runs.
 func (r *recovered) ran() bool {
-	return r.voted || r.snapshot.Index > 0 || r.log.End() > 1 || r.onlyVoter() || !r.member()
+	return r.vote.For != 0 || r.snapshot.Index > 0 || r.log.End() > 1 || r.onlyVoter() || !r.member()
 }
 
 func describeVoters(table []metadata.Voter) string {
@@ -164,7 +170,7 @@ func (r *recovered) checkEmpty(c Config) error {
 	switch {
 	case c.Dir.Identity().ClusterID != "":
 		return &CorruptError{File: r.dir, Why: fmt.Sprintf("%v, but meta.json names cluster %q", errLost, c.Dir.Identity().ClusterID)}
-	case r.voted:
+	case r.voteDamage != nil || r.vote.For != 0:
 		return &CorruptError{File: r.dir, Why: errLost.Error() + ", but there is a vote file"}
 	case r.log.End() > 1:
 		return &CorruptError{File: r.dir, Why: errLost.Error() + ", but there is a log"}

@@ -77,8 +77,14 @@ func (s *snapshots) readStaged(files []sys.FileInfo) (*snapshot, error) {
 	return nil, nil
 }
 
-// install puts a snapshot in the place of everything that the directory holds.
+// install puts a snapshot in the place of everything that the directory holds. The vote comes first, as before entries: an observer may not have
+// heard of the snapshot's term.
 func (a *appender) install(ctx context.Context, snap *snapshot) error {
+	if snap.Term > a.vote.Term {
+		if err := a.persistVote(ctx, vote{Term: snap.Term}); err != nil {
+			return err
+		}
+	}
 	for _, step := range []struct {
 		what string
 		do   func() error
@@ -160,7 +166,11 @@ func (l *loop) renew() error {
 		}
 	}
 	old := l.node.BasicStatus()
-	l.log.hard = &raftpb.HardState{Term: proto.Uint64(old.GetTerm()), Vote: proto.Uint64(old.GetVote()), Commit: proto.Uint64(l.image.Version())}
+	v := vote{Term: old.GetTerm(), For: old.GetVote()}
+	if l.term > v.Term {
+		v = vote{Term: l.term} // install has made it durable
+	}
+	l.log.hard = &raftpb.HardState{Term: proto.Uint64(v.Term), Vote: proto.Uint64(v.For), Commit: proto.Uint64(l.image.Version())}
 	l.proposed = 0
 	node, err := newCore(l.q, l.self, l.log, l.image.Version())
 	if err != nil {

@@ -67,6 +67,8 @@ const (
 	// arrivalsMax bounds the frames of Raft messages that wait for the loop; what comes above it is lost, which Raft expects. arrivalsPerTurn
 	// are taken before the loop looks at ticks and the disk again.
 	arrivalsMax, arrivalsPerTurn = 256, 64
+	// heardMax bounds the directories whose start number and last sign of life are kept.
+	heardMax = 64
 	// frameEntriesMax bounds the entries in one frame of Raft messages, in bytes; one message may be larger by itself.
 	frameEntriesMax = 4 << 20
 

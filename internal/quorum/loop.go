@@ -315,8 +315,8 @@ func (l *loop) unheard() string {
 }
 
 func (l *loop) nodeOf(id uint64) kafka.NodeID {
-	if v, ok := findVoter(l.image.Voters(), id); ok {
-		return v.Node
+	if node, ok := l.route(id); ok && id != raft.None {
+		return node
 	}
 	return kafka.NoNode
 }

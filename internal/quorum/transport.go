@@ -21,8 +21,9 @@ type arrival struct {
 
 // transport is what the loop knows of the other members.
 type transport struct {
-	// heard is when a raft id was last heard, by the monotonic clock. Only ids that have a row in the table are in it.
-	heard map[uint64]time.Time
+	// heard is when a raft id was last heard, by the monotonic clock, and routes is the node behind it.
+	heard  map[uint64]time.Time
+	routes map[uint64]kafka.NodeID
 	// starts are the highest start numbers seen of each directory: what an older process of it says is not heard any more.
 	starts map[kafka.DirectoryID]uint64
 	// refused are the processes that were refused, so that each is logged once.
@@ -30,7 +31,7 @@ type transport struct {
 }
 
 func newTransport() transport {
-	return transport{heard: map[uint64]time.Time{}, starts: map[kafka.DirectoryID]uint64{}, refused: map[kafka.DirectoryID]uint64{}}
+	return transport{heard: map[uint64]time.Time{}, routes: map[uint64]kafka.NodeID{}, starts: map[kafka.DirectoryID]uint64{}, refused: map[kafka.DirectoryID]uint64{}}
 }
 
 // handle registers what this package answers with the peers.
@@ -100,15 +101,15 @@ func (l *loop) arrive(a arrival) error {
 	}
 }
 
-// admits says whether a process may take part. Its directory must have a row in the table, whatever Raft's configuration says, and its start
-// number must not be below one already known: its disk was restored, and may have forgotten a vote or an entry.
+// admits says whether a process may take part. Its start number must not be below one already known of its directory: its disk was restored,
+// and may have forgotten a vote or an entry. A directory without a row in the table is heard: the table here may be an old one, and whoever
+// leads now may have come later. It counts for nothing unless it is in the configuration, and what is there has a row.
 func (l *loop) admits(from peer.Identity) bool {
 	id, err := raftID(from.Directory)
 	if err != nil || from.Cluster != l.image.ClusterID() {
 		return false
 	}
-	row, ok := findVoter(l.image.Voters(), id)
-	if !ok || row.Directory != from.Directory || row.Node != from.Node {
+	if row, ok := findVoter(l.image.Voters(), id); ok && (row.Directory != from.Directory || row.Node != from.Node) {
 		return false
 	}
 	known := l.starts[from.Directory]
@@ -123,9 +124,20 @@ func (l *loop) admits(from peer.Identity) bool {
 		}
 		return false
 	}
-	l.starts[from.Directory] = from.Start
-	l.heard[id] = time.Now()
+	if len(l.heard) >= heardMax {
+		l.transport = newTransport() // years of replaced disks; who is there is heard again at once
+	}
+	l.starts[from.Directory], l.heard[id], l.routes[id] = from.Start, time.Now(), from.Node
 	return true
+}
+
+// route is the node behind a raft id: by the table, or as it was heard.
+func (l *loop) route(id uint64) (kafka.NodeID, bool) {
+	if row, ok := findVoter(l.image.Voters(), id); ok {
+		return row.Node, true
+	}
+	node, ok := l.routes[id]
+	return node, ok
 }
 
 // stepRemote steps one message. Not being a member by its own configuration, this node hears nothing: everything it has then is
@@ -171,12 +183,12 @@ func (l *loop) send(messages []*raftpb.Message) {
 		to[m.GetTo()] = append(to[m.GetTo()], m)
 	}
 	for _, id := range order {
-		row, ok := findVoter(l.image.Voters(), id)
+		node, ok := l.route(id)
 		if !ok {
 			continue
 		}
 		for _, frame := range frames(to[id]) {
-			if err := l.q.peers.Send(row.Node, frame); err != nil {
+			if err := l.q.peers.Send(node, frame); err != nil {
 				l.node.ReportUnreachable(id)
 				break
 			}

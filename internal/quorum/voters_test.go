@@ -55,6 +55,17 @@ func (m *testMember) isVoter() (ok bool) {
 	return ok
 }
 
+// fullVoters counts the voters of a configuration that is not a joint one, without learners.
+func (m *testMember) fullVoters() (n int) {
+	_ = m.q.onLoop(context.Background(), func(l *loop) error {
+		if len(l.conf.GetVotersOutgoing()) == 0 {
+			n = len(l.conf.GetVoters())
+		}
+		return nil
+	})
+	return n
+}
+
 func TestAControllerThatIsHeardIsNotReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newTestCluster(t, 3)
