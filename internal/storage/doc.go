@@ -30,8 +30,8 @@
 // A full disk: what must go on (metadata, internal topics, raising a log's start) may spend the reserve; records of user topics are then
 // refused until it can be written again (reserve.go).
 //
-// Files: dir.go, foreign.go, identity.go, startfile.go, clean.go, syncpoint.go, quarantine.go and reserve.go are the data directory; log.go, append.go,
-// read.go, lookup.go, appendtime.go, truncate.go, prefix.go, reset.go, retention.go and roll.go are the operations of a log; open.go,
+// Files: dir.go, foreign.go, identity.go, startfile.go, clean.go, syncpoint.go, syncpointcopy.go, quarantine.go and reserve.go are the data directory; log.go, append.go,
+// read.go, lookup.go, appendtime.go, truncate.go, prefix.go, reset.go, keptproducers.go, retention.go and roll.go are the operations of a log; open.go,
 // recover.go, adopt.go, scan.go, promised.go and
 // replay.go bring one back, marker.go keeps what is wrong with it; segment.go, segmentmeta.go and index.go are the files of a segment;
 // producer.go, producersnap.go and epochs.go are the caches, cachefailures.go what is said when they cannot be written; closing.go closes
