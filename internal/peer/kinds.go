@@ -31,6 +31,8 @@ const (
 	KindRaftSnapshot Kind = 20033
 	// KindMembership asks the leader of the quorum to change its voters.
 	KindMembership Kind = 20034
+	// KindReplicaEnds asks what a node's replicas hold.
+	KindReplicaEnds Kind = 20035
 )
 
 // Class says which of the connections between two nodes carries a kind: bulk must not delay what keeps leaders alive.
@@ -76,6 +78,7 @@ var kinds = map[Kind]kindRow{
 	KindMetadataFetch:   {"metadata-fetch", Admin, false},
 	KindRaftSnapshot:    {"raft-snapshot", Admin, false},
 	KindMembership:      {"membership", Admin, false},
+	KindReplicaEnds:     {"replica-ends", Admin, false},
 }
 
 func (k Kind) String() string {
