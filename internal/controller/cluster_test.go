@@ -21,7 +21,7 @@ func assigned(name string, replicas ...kafka.NodeID) metadata.CreateTopics {
 
 func inBubble(t *testing.T, f func(t *testing.T, c *cluster)) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newTestCluster(t)
+		c := newTestCluster(t, false)
 		f(t, c)
 		c.close()
 	})
@@ -349,5 +349,48 @@ func TestTend_DrainsInternalTopicsAndBalance(t *testing.T) {
 			ISR: []metadata.Member{{Node: 2}, {Node: 3, Epoch: c.image().Broker(3).Epoch}},
 		}}})
 		c.untilInBubble(balanceEvery+2*tendEvery, "3 leads again", func() bool { n, _ := c.leader("a"); return n == 3 })
+	})
+}
+
+// loseAll takes every candidate of a topic's partition on the brokers 1 and 2 away, one after the other.
+func (c *cluster) loseAll(topic string) kafka.TopicPartition {
+	c.t.Helper()
+	tp := kafka.TopicPartition{Topic: c.image().Topic(topic).ID}
+	for _, n := range []kafka.NodeID{2, 1} {
+		c.must(n, metadata.ReportDamage{Node: n, Epoch: c.image().Broker(n).Epoch, Damaged: []kafka.TopicPartition{tp}})
+	}
+	if leader, _ := c.leader(topic); leader != kafka.NoNode {
+		c.t.Fatalf("broker %v leads", leader)
+	}
+	return tp
+}
+
+func TestI4_WhoHasMostLeadsOnlyByTheOperatorsAct(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		c.must(3, assigned("a", 2, 1))
+		tp := c.loseAll("a")
+		ends := c.nodes[2].link.Ends(t.Context(), []kafka.TopicPartition{tp, {Partition: 7}})
+		if len(ends) != 2 || len(ends[0].Ends) != 2 || ends[0].Ends[0] != c.ends[2] || ends[0].Ends[1] != c.ends[1] || len(ends[1].Ends) != 0 {
+			t.Fatalf("told %+v", ends)
+		}
+		time.Sleep(time.Minute)
+		if leader, _ := c.leader("a"); leader != kafka.NoNode {
+			t.Fatalf("broker %v leads by itself", leader)
+		}
+		r := c.must(2, metadata.RecoverPartitions{Partitions: ends[:1]}).([]metadata.Recovered)
+		if leader, epoch := c.leader("a"); !r[0].OK() || r[0].End != 5 || leader != 1 || epoch != 2 {
+			t.Errorf("%+v, leader %v in epoch %d", r, leader, epoch)
+		}
+	})
+}
+
+// Under dev nobody is there to ask: who has most is taken, once everybody is back.
+func TestI4_UnderDevWhoHasMostLeadsWhenAllAreBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newTestCluster(t, true)
+		c.must(3, assigned("a", 2, 1))
+		c.loseAll("a")
+		c.untilInBubble(2*recoverEvery, "a has a leader", func() bool { n, _ := c.leader("a"); return n == 1 })
+		c.close()
 	})
 }

@@ -33,6 +33,6 @@
 // wait for a decision. Probes are goroutines of Run. Submit, Gone and all of Link may be called from any goroutine; Link.Run has two.
 //
 // Files: controller.go (Submit, Run), reign.go (the loop's state in one term), round.go (decide and propose), stamp.go (what the shell adds to an
-// event: time, ids, seeds), session.go and liveness.go (who lives), tend.go (what nobody asks for), serve.go and messages.go (other nodes), link.go
+// event: time, ids, seeds), session.go and liveness.go (who lives), tend.go (what nobody asks for), serve.go and messages.go (other nodes), ends.go and recover.go (what replicas hold, for recovery), link.go
 // and link_session.go (how a node reaches the active controller, and keeps its session).
 package controller

@@ -48,6 +48,11 @@ const (
 	attemptMax = 2 * time.Second
 	// answerGrace is how long a node that is not the active controller any more may take to answer what must not be sent a second time.
 	answerGrace = 500 * time.Millisecond
+	// endsMax bounds the partitions of one question for what replicas hold, endsWaitMax the wait for the answers.
+	endsMax     = 10_000
+	endsWaitMax = 5 * time.Second
+	// recoverEvery is the time between looks, under `dev`, at partitions that have lost every candidate.
+	recoverEvery = 2 * time.Second
 	// waitLineEvery is the time between log lines of a node that waits for its registration.
 	waitLineEvery = 5 * time.Second
 )

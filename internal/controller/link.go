@@ -30,6 +30,10 @@ type LinkConfig struct {
 	// Registered takes the answer of the controller, which is OK: from here on the process is the broker of that epoch. It returns when this
 	// node's view includes version, so that the broker can be unfenced. An error lets the registration begin anew.
 	Registered func(ctx context.Context, r metadata.Registered, version uint64) error
+	// Ends tells what the replicas of this node hold of the named partitions; nil: it holds none.
+	Ends func([]kafka.TopicPartition) []metadata.PartitionEnds
+	// Dev elects what has the most, as RecoverPartitions, once all that were last known to be in sync are back: under `dev` nobody is there to ask.
+	Dev bool
 }
 
 // Link is a node's side of the control plane: it finds the active controller, wherever that is, registers this process, keeps its session, and
@@ -46,9 +50,16 @@ type Link struct {
 	waits   string
 }
 
-// NewLink returns a link that waits for Run.
+// NewLink returns a link that waits for Run. It registers a handler with the Peers, so it comes before Peers.Serve.
 func NewLink(c LinkConfig) *Link {
-	return &Link{cfg: c, again: make(chan struct{}, 1), hint: kafka.NoNode}
+	if c.Ends == nil {
+		c.Ends = func([]kafka.TopicPartition) []metadata.PartitionEnds { return nil }
+	}
+	l := &Link{cfg: c, again: make(chan struct{}, 1), hint: kafka.NoNode}
+	if c.Peers != nil {
+		l.serveEnds(c.Peers)
+	}
+	return l
 }
 
 // Submit has an event decided by the active controller and returns its reply when everything the reply tells of is committed; a view at version

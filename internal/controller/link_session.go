@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"strandline.dev/internal/kafka"
@@ -19,12 +20,12 @@ type session struct {
 // Run sends heartbeats until ctx ends, and registers anew when the session is lost. Call Register for the first time; heartbeats before that only
 // find the active controller.
 func (l *Link) Run(ctx context.Context) {
-	done := make(chan struct{})
-	defer func() { <-done }()
-	go func() {
-		defer close(done)
-		l.keepRegistered(ctx)
-	}()
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	beside.Go(func() { l.keepRegistered(ctx) })
+	if l.cfg.Dev {
+		beside.Go(func() { l.keepRecovered(ctx) })
+	}
 	beat := time.NewTicker(heartbeatEvery)
 	defer beat.Stop()
 	for {

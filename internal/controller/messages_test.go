@@ -28,6 +28,8 @@ func goldenMessages() []peer.Message {
 		&submission{Event: metadata.DrainBroker{Principal: kafka.Principal{Type: "User", Name: "alice"}, Node: 2}},
 		&submissionAnswer{Fate: decided, Active: kafka.NoNode, Version: 901, Reply: metadata.BrokerChanged{Elected: 2}},
 		&submissionAnswer{Fate: elsewhere, Active: 2, Text: "not here"},
+		&askEnds{[]kafka.TopicPartition{{Topic: kafka.TopicID{1, 15: 2}, Partition: 3}}},
+		&toldEnds{[]metadata.PartitionEnds{{TP: kafka.TopicPartition{Topic: kafka.TopicID{1, 15: 2}, Partition: 3}, Ends: []metadata.ReplicaEnd{{Node: 1, LastEpoch: 2, End: 30}}}}},
 		&submissionAnswer{Fate: refused, Active: kafka.NoNode, Text: "node 2 speaks for node 3"},
 	}
 }

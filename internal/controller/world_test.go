@@ -176,6 +176,9 @@ type cluster struct {
 	log    *idealLog
 	nodes  map[kafka.NodeID]*testNode
 	starts uint64
+	dev    bool
+	// ends are what replicas hold of any partition.
+	ends map[kafka.NodeID]metadata.ReplicaEnd
 }
 
 type testNode struct {
@@ -194,9 +197,12 @@ type testNode struct {
 }
 
 // newTestCluster starts three controllers; node 1 leads and every node is registered.
-func newTestCluster(t *testing.T) *cluster {
+func newTestCluster(t *testing.T, dev bool) *cluster {
 	t.Helper()
-	c := &cluster{t: t, net: systest.NewNet(), log: newIdealLog(t, 1, 2, 3), nodes: map[kafka.NodeID]*testNode{}}
+	c := &cluster{
+		t: t, net: systest.NewNet(), log: newIdealLog(t, 1, 2, 3), nodes: map[kafka.NodeID]*testNode{}, dev: dev,
+		ends: map[kafka.NodeID]metadata.ReplicaEnd{1: {Node: 1, LastEpoch: 1, End: 5}, 2: {Node: 2, LastEpoch: 0, End: 9}},
+	}
 	t.Cleanup(c.close)
 	for n := range kafka.NodeID(3) {
 		c.begin(n + 1)
@@ -242,6 +248,8 @@ func (c *cluster) begin(id kafka.NodeID) *testNode {
 			return ev, nil
 		},
 		Registered: n.onRegistered,
+		Ends:       n.told,
+		Dev:        c.dev,
 	})
 	listener, err := c.net.Host(hostOf(id)).Listen(addressOf(id))
 	if err != nil {
@@ -281,6 +289,16 @@ func (n *testNode) onRegistered(ctx context.Context, r metadata.Registered, vers
 			return ctx.Err()
 		}
 	}
+}
+
+func (n *testNode) told(tps []kafka.TopicPartition) []metadata.PartitionEnds {
+	var out []metadata.PartitionEnds
+	for _, tp := range tps {
+		if end, ok := n.c.ends[n.id]; ok {
+			out = append(out, metadata.PartitionEnds{TP: tp, Ends: []metadata.ReplicaEnd{end, {Node: 99}}}) // it speaks for nobody else
+		}
+	}
+	return out
 }
 
 // registrations counts how often the node has registered.
