@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -80,17 +81,17 @@ func TestP19_RetentionTellsOnlyWhatIsOnDisk(t *testing.T) {
 		for range 40 {
 			w.acked(tp, batch(5))
 		}
-		refused := 0
+		var refused atomic.Int64
 		fs.Hook(func(op systest.Op) error {
 			if op.Kind == systest.OpWrite && strings.HasPrefix(filepath.Base(op.Name), "sync-point") {
-				refused++
+				refused.Add(1)
 				return systest.ErrNoSpace
 			}
 			return nil
 		})
 		time.Sleep(2 * time.Hour)
-		if s := w.status(tp); s.Start != 0 || refused == 0 {
-			t.Fatalf("start %d is shown, and not on disk (%d writes refused)", s.Start, refused)
+		if s := w.status(tp); s.Start != 0 || refused.Load() == 0 {
+			t.Fatalf("start %d is shown, and not on disk (%d writes refused)", s.Start, refused.Load())
 		}
 		if r := w.fetch(at(tp, 0)); r.Err != nil || len(w.offsets(r.Records)) == 0 {
 			t.Fatalf("what may still be read is gone: %v", r.Err)
