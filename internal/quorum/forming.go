@@ -117,6 +117,8 @@ func (r *recovered) checkIdentity(c Config, conf configured) error {
 	switch {
 	case inTable && self.Node != c.Node:
 		return fmt.Errorf("%w: the directory belongs to node %d, this is node %d", ErrIdentity, self.Node, c.Node)
+	case c.rescue:
+		return nil
 	case !inTable && conf.alone():
 		return fmt.Errorf("%w: directory id %s of %s; the voters are %s", ErrNotAVoter, id.DirectoryID.Hex(), c.Dir.Path(), describeVoters(image.Voters()))
 	case c.Peers == nil && !r.onlyVoter():

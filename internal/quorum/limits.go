@@ -67,6 +67,9 @@ const (
 	// arrivalsMax bounds the frames of Raft messages that wait for the loop; what comes above it is lost, which Raft expects. arrivalsPerTurn
 	// are taken before the loop looks at ticks and the disk again.
 	arrivalsMax, arrivalsPerTurn = 256, 64
+	// rescueJump is how far the index jumps when a quorum is recovered from one node: more entries than can have been committed elsewhere
+	// and not be here.
+	rescueJump = 1 << 20
 	// heardMax bounds the directories whose start number and last sign of life are kept.
 	heardMax = 64
 	// frameEntriesMax bounds the entries in one frame of Raft messages, in bytes; one message may be larger by itself.
@@ -80,6 +83,8 @@ const (
 	fetchWaitMax, fetchGrace = 250 * time.Millisecond, 500 * time.Millisecond
 	// fetchBytesMax bounds the entries of one answer, but for the first.
 	fetchBytesMax = 1 << 20
+	// sourcesMax bounds the nodes that are asked one after the other.
+	sourcesMax = 128
 	// fetchPause is between fetches that fail, applyWaitMax the time for fetched entries to be applied before they are fetched again.
 	fetchPause, applyWaitMax = 50 * time.Millisecond, 2 * time.Second
 	// leaderlessPatience is how long a member without a leader waits for an election before it asks others what is committed.

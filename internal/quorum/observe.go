@@ -12,13 +12,12 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"strandline.dev/internal/kafka"
-	"strandline.dev/internal/metadata"
 	"strandline.dev/internal/peer"
 	"strandline.dev/internal/record"
 	"strandline.dev/internal/storage"
 )
 
-// An observer fetches committed entries from any voter. They are stepped into its own raft core as an append of the leader: written, synced
+// An observer fetches committed entries from a voter, or from any node if no voter is there. They are stepped into its own raft core as an append of the leader: written, synced
 // and applied on the same road as a voter's. A member that hears of no leader fetches too: it may have been taken out of the configuration while it
 // was away, and then nobody else would tell it.
 
@@ -42,6 +41,9 @@ func (q *Quorum) answerFetch(ctx context.Context, m *metadataFetch) (peer.Messag
 		led, changed := q.LeadershipChanged(), q.Changed()
 		leads, at := q.Leadership(), q.position.Load()
 		answer := &metadataFetched{Term: leads.Term, Leader: leads.Leader, Committed: at.index}
+		if !q.isMember.Load() {
+			answer.Leader = kafka.NoNode // only hearsay: two observers could keep each other in an old belief
+		}
 		if m.Next <= at.index || m.Next == at.index+1 && m.LastTerm != at.term {
 			return answer, q.fillFetch(m, answer)
 		}
@@ -99,15 +101,15 @@ func (q *Quorum) observe(ctx context.Context) {
 			}
 			continue
 		}
-		voters := q.others()
-		if len(voters) == 0 {
+		nodes := q.others()
+		if len(nodes) == 0 {
 			pause(ctx, fetchPause)
 			continue
 		}
-		v := voters[source%len(voters)]
-		if err := q.fetchFrom(ctx, v.Node); err != nil && ctx.Err() == nil {
+		node := nodes[source%len(nodes)]
+		if err := q.fetchFrom(ctx, node); err != nil && ctx.Err() == nil {
 			source++
-			q.log.Debug("metadata could not be fetched", "node", v.Node, "err", err)
+			q.log.Debug("metadata could not be fetched", "node", node, "err", err)
 			pause(ctx, fetchPause)
 		}
 	}
@@ -135,9 +137,25 @@ func (q *Quorum) untilLeaderless(ctx context.Context) bool {
 	return ctx.Err() == nil
 }
 
-// others are the nodes to fetch from: those of the table, without this one.
-func (q *Quorum) others() []metadata.Voter {
-	return slices.DeleteFunc(slices.Clone(q.Image().Voters()), func(v metadata.Voter) bool { return v.Node == q.node })
+// others are the nodes to fetch from: those of the table first, then the configured controllers, then every broker. The last two are asked
+// when the table is so old that none of its nodes is there.
+func (q *Quorum) others() (nodes []kafka.NodeID) {
+	add := func(node kafka.NodeID) {
+		if node != q.node && !slices.Contains(nodes, node) && len(nodes) < sourcesMax {
+			nodes = append(nodes, node)
+		}
+	}
+	image := q.Image()
+	for _, v := range image.Voters() {
+		add(v.Node)
+	}
+	for _, c := range q.configured.list {
+		add(c.node)
+	}
+	for b := range image.Brokers() {
+		add(b.ID)
+	}
+	return nodes
 }
 
 // fetchFrom fetches once, and hands on what comes. An error means that another node should be asked.
@@ -161,7 +179,9 @@ func (q *Quorum) fetchFrom(ctx context.Context, node kafka.NodeID) error {
 		return err
 	}
 	if len(entries) > 0 {
-		return q.untilApplied(ctx, ask.Next+uint64(len(entries))-1)
+		if err := q.untilApplied(ctx, ask.Next+uint64(len(entries))-1); err != nil {
+			return err
+		}
 	}
 	if got.Leader == kafka.NoNode {
 		return errNoLeader // another node may know one

@@ -29,6 +29,8 @@ type Config struct {
 	Log   *slog.Logger
 	// SnapshotEntries is how many entries are applied between snapshots; 0 means the default.
 	SnapshotEntries int
+
+	rescue bool // RecoverFromThisNode: other voters do not matter
 }
 
 // Leadership is who leads the metadata quorum, as far as this node knows.

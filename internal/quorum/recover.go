@@ -94,7 +94,7 @@ func recoverDirectory(c Config, conf configured) (r *recovered, err error) {
 		if err := r.checkEmpty(c); err != nil {
 			return nil, err
 		}
-		if !conf.alone() {
+		if !conf.alone() || c.rescue {
 			r.snapshot = snapshot{Conf: &raftpb.ConfState{}, Image: metadata.Empty()}
 			return r, nil
 		}
