@@ -23,5 +23,5 @@
 // Files: server.go (Config, New), accept.go (Serve), conn.go (reader), frame.go (bytes to requests), shelf.go (their buffers), writer.go, budget.go, peerlog.go,
 // dispatch.go (Do, Await), handlers.go (the table), call.go (Call, Reply, Pending), errors.go (the one error table), settings.go,
 // target.go (topics and leaders of a request), advertise.go, cap.go (older releases), admin.go (pending administrative requests), session.go and sessioncache.go
-// (fetch sessions), groups.go (the seam to the group coordinators and their pending answers), fetchanswer.go, limits.go, and a file named for each API key.
+// (fetch sessions), groups.go (the seam to the group coordinators and their pending answers), fetchanswer.go, inflate.go (batches being decompressed), limits.go, and a file named for each API key.
 package server

@@ -88,6 +88,10 @@ const (
 	describePageDefault = 2000
 	describePageMax     = 2000
 
+	// inflationsMax bounds the batches that are decompressed at the same time, where there are that many cores: each may take as much memory
+	// as a batch may decompress to, 32 MiB by default.
+	inflationsMax = 8
+
 	// fetchShare is the part of the response memory that one answer may take: a consumer that catches up must leave room for others.
 	fetchShare = 8
 	// fetchFloor is what a fetch may read however full the memory budget is: without it consumers could not drain the node.

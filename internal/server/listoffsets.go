@@ -79,6 +79,9 @@ func (s *Server) listOffset(tp kafka.TopicPartition, p *kmsg.ListOffsetsRequestT
 		return
 	}
 	readCommitted := req.IsolationLevel == isolationReadCommitted
+	if p.Timestamp != replica.LatestTimestamp && p.Timestamp != replica.EarliestTimestamp { // looks into a batch
+		defer s.inflate.begin()()
+	}
 	found, err := s.cfg.Replicas.ListOffset(tp, p.Timestamp, kafka.LeaderEpoch(p.CurrentLeaderEpoch), readCommitted)
 	if err != nil {
 		code := s.partitionCode(err, tp, false, "list offsets")

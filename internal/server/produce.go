@@ -232,10 +232,7 @@ func (p *publish) admit(to *target, part *kmsg.ProduceRequestTopicPartition, at 
 	to.rules.NowMs = nowMs
 	batch, err := record.Single(part.Records)
 	if err == nil {
-		err = record.Validate(batch, to.rules)
-	}
-	if err == nil && to.recompress && batch.Codec() != to.codec {
-		batch, err = record.Recompress(batch, to.codec, 0)
+		batch, err = p.server.judge(batch, to)
 	}
 	if err != nil {
 		p.refuseRecord(at, err)

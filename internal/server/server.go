@@ -89,6 +89,7 @@ type Server struct {
 	peers    *peerLog
 	sessions *sessionCache
 	ids      *producerIDs
+	inflate  inflation                    // the batches that are being decompressed
 	frames   shelf                        // of request bytes
 	encoders sync.Pool                    // of *wire.FetchEncoder
 	fetches  sync.Pool                    // of *fetchWork
@@ -106,7 +107,7 @@ func New(c Config) *Server {
 	s.frames.limit = int(s.limits.Memory / shelfShare)
 	s.peers = &peerLog{log: c.Log, metrics: c.Metrics, lines: map[reason]*lineCount{}}
 	s.sessions = newSessionCache()
-	s.ids = &producerIDs{}
+	s.ids, s.inflate = &producerIDs{}, newInflation()
 	s.apis = capped(served(), c.Broker().ProtocolCap)
 	s.counts = map[int16]prometheus.Counter{}
 	for _, a := range s.apis {
