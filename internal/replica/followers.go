@@ -21,8 +21,9 @@ type followed struct {
 	offset kafka.Offset
 	// waiting: the follower has everything, and the next append is news for it.
 	waiting bool
-	// stale: the session knows that the follower has been told an older watermark or log start.
-	stale bool
+	// hw and start are what the follower was told last in this session. stale: the session knows that they are older than what is.
+	hw, start kafka.Offset
+	stale     bool
 
 	listed bool // in s.ready
 	behind bool // in s.stale
@@ -54,13 +55,16 @@ func (p *partition) follow(f *followed, e *fetchEntry, broker kafka.BrokerEpoch)
 		a.code = codeTooOld
 		return a, false
 	}
-	f.epoch, f.offset, f.stale = e.epoch, e.offset, false
+	f.epoch, f.offset = e.epoch, e.offset
 	f.waiting = e.offset == extent.End
 	p.mu.followers = append(p.mu.followers, f)
 	from := isr.Origin{Node: f.s.node, Broker: broker, Epoch: e.epoch, Sequence: e.sequence}
 	p.carryOutLocked(p.mu.core.Reported(from, e.stored, e.start))
 	p.carryOutLocked(p.mu.core.Fetched(from, e.offset))
 	p.startsKnownLocked()
+	if f.hw < p.mu.core.HighWatermark() || f.start < extent.Start {
+		p.behindLocked(f, false) // a partition without traffic would never tell
+	}
 	return a, !f.waiting
 }
 
@@ -131,7 +135,7 @@ func (p *partition) serve(f *followed, room fetchRoom, most int, catchUp bool, a
 	if f.offset == end {
 		f.waiting = true
 		fresh := f.stale
-		f.stale = false
+		f.tell(a)
 		p.unlock()
 		if fresh {
 			return served
@@ -142,7 +146,8 @@ func (p *partition) serve(f *followed, room fetchRoom, most int, catchUp bool, a
 		p.unlock()
 		return catchingUp
 	}
-	f.stale = false
+	hw, start := f.hw, f.start
+	f.tell(a)
 	it := FetchItem{TP: p.tp, Offset: f.offset, MaxBytes: most}
 	p.unlock()
 	var err error
@@ -151,7 +156,7 @@ func (p *partition) serve(f *followed, room fetchRoom, most int, catchUp bool, a
 	case err != nil:
 		a.code, a.hw, a.records = codeOf(err), kafka.NoOffset, nil
 	case len(a.records) == 0:
-		p.markStale(f)
+		p.untold(f, hw, start)
 		return noRoom
 	default:
 		a.appendedMs = l.AppendedBy(lastOf(a.records)).UnixMilli()
@@ -159,13 +164,22 @@ func (p *partition) serve(f *followed, room fetchRoom, most int, catchUp bool, a
 	return served
 }
 
-// markStale has the follower told the watermark later: it was to be told now, and was not.
-func (p *partition) markStale(f *followed) {
+// tell notes what the follower is told. The partition's lock is held.
+func (f *followed) tell(a *answerEntry) { f.hw, f.start, f.stale = a.hw, a.start, false }
+
+// untold takes back what the follower was to be told in an answer that there was no room for.
+func (p *partition) untold(f *followed, hw, start kafka.Offset) {
 	p.mu.Lock()
 	defer p.unlock()
-	if !f.stale {
+	f.hw, f.start = hw, start
+	p.behindLocked(f, false)
+}
+
+// behindLocked notes that a follower knows an older watermark or log start. urgent: it is to know now.
+func (p *partition) behindLocked(f *followed, urgent bool) {
+	if !f.stale || urgent {
 		f.stale = true
-		f.s.fallBehind(f, false)
+		f.s.fallBehind(f, urgent)
 	}
 }
 
@@ -176,8 +190,8 @@ func (p *partition) newsFor(f *followed, a *answerEntry) bool {
 	if !f.stale || p.servesLocked(f.epoch, f.s.node) != codeOK {
 		return false // told meanwhile, or about to hear that this is over
 	}
-	f.stale = false
 	*a = answerEntry{tp: p.tp, epoch: f.epoch, hw: p.mu.core.HighWatermark(), start: p.mu.log.Start()}
+	f.tell(a)
 	return true
 }
 
@@ -205,10 +219,7 @@ func (p *partition) appendedLocked() {
 // advancedLocked notes that the followers know an older watermark or log start. urgent: they are to know now.
 func (p *partition) advancedLocked(urgent bool) {
 	for _, f := range p.mu.followers {
-		if !f.stale || urgent {
-			f.stale = true
-			f.s.fallBehind(f, urgent)
-		}
+		p.behindLocked(f, urgent)
 	}
 }
 

@@ -149,7 +149,7 @@ func (s *session) name(req *fetchRequest) {
 		}
 		f := s.parts[e.tp]
 		if f == nil || f.p != p {
-			f = &followed{s: s, p: p}
+			f = &followed{s: s, p: p, hw: kafka.NoOffset, start: kafka.NoOffset}
 			s.parts[e.tp] = f
 		}
 		switch a, ready := p.follow(f, e, req.broker); {
