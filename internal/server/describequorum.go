@@ -18,7 +18,8 @@ const (
 	clusterListener = "cluster"
 )
 
-// handleDescribeQuorum describes the metadata quorum: terms are leader epochs, indexes of the log are offsets. Only its leader knows.
+// handleDescribeQuorum describes the metadata quorum as this node knows it: terms are leader epochs, indexes of the log are offsets. Where another
+// node's log ends is not known here (-1).
 func (s *Server) handleDescribeQuorum(_ context.Context, call *Call) Reply {
 	req := call.Request.(*kmsg.DescribeQuorumRequest)
 	resp := reply[*kmsg.DescribeQuorumResponse](req)
@@ -52,8 +53,8 @@ func (s *Server) handleDescribeQuorum(_ context.Context, call *Call) Reply {
 func (s *Server) describeQuorum(img *metadata.Image, p *kmsg.DescribeQuorumResponseTopicPartition) {
 	leads := s.cfg.Quorum.Leadership()
 	p.LeaderID, p.LeaderEpoch = int32(leads.Leader), int32(leads.Term)
-	if !leads.Leading {
-		p.ErrorCode, p.ErrorMessage = int16(kafka.NotLeaderOrFollower), text("this node does not lead the quorum")
+	if leads.Leader == kafka.NoNode { // I13
+		p.ErrorCode, p.ErrorMessage = int16(kafka.LeaderNotAvailable), text("no leader of the quorum is known here")
 		return
 	}
 	p.HighWatermark = int64(img.Version()) + 1 // an Image holds all entries up to its version, and those are committed

@@ -17,7 +17,8 @@ const (
 )
 
 // handleElectLeaders has the preferred replicas elected. Topics that are null mean all partitions; then only those are answered where
-// something was to be done. An unclean election does not exist (I4): the decision says so for each partition that has no leader.
+// something was to be done. An unclean election by itself does not exist (I4): the decision says so for each partition that has no
+// leader. What `partition elect --recover` sends is in recoverleaders.go.
 func (s *Server) handleElectLeaders(ctx context.Context, call *Call) Reply {
 	req := call.Request.(*kmsg.ElectLeadersRequest)
 	ev := metadata.ElectLeaders{Principal: call.Principal, Unclean: req.ElectionType == electUnclean, All: req.Topics == nil}
@@ -33,6 +34,9 @@ func (s *Server) handleElectLeaders(ctx context.Context, call *Call) Reply {
 		return ready(refuseElection(req, tooManyItems))
 	}
 	return background(ctx, adminTimeout(req.TimeoutMillis), func(ctx context.Context) kmsg.Response {
+		if mode := recoverMode(req); ev.Unclean && mode != 0 {
+			return s.recoverLeaders(ctx, call.Principal, req, mode)
+		}
 		results, err := decide[[]metadata.ElectionResult](ctx, s, ev)
 		if err != nil {
 			return refuseElection(req, refusal{s.code(err, "elect leaders"), err.Error()})

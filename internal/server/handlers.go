@@ -53,7 +53,10 @@ var rows = []row{
 	{key: wire.KeyUpdateFeatures, handle: (*Server).handleUpdateFeatures, operation: "Alter on Cluster"},
 	{key: wire.KeyDescribeCluster, handle: (*Server).handleDescribeCluster, operation: "Describe on Cluster"},
 	{key: wire.KeyDescribeProducers, handle: (*Server).handleDescribeProducers, operation: "Read on Topic"},
+	{key: wire.KeyUnregisterBroker, handle: (*Server).handleUnregisterBroker, operation: "Alter on Cluster"},
 	{key: wire.KeyDescribeTopicPartitions, handle: (*Server).handleDescribeTopicPartitions, operation: "Describe on Topic"},
+	{key: wire.KeyAddRaftVoter, handle: (*Server).handleAddRaftVoter, operation: "Alter on Cluster"},
+	{key: wire.KeyRemoveRaftVoter, handle: (*Server).handleRemoveRaftVoter, operation: "Alter on Cluster"},
 }
 
 // rowOf returns the row of a key, or nil.

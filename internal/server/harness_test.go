@@ -41,6 +41,7 @@ type testBroker struct {
 	control *testController
 	groups  *coordinator.Coordinator
 	quorum  *quorum.Quorum
+	fs      *systest.FS // unless the test has a real directory
 	wall    *systest.Wall
 	log     *logBuffer
 	metrics *metrics.Registry
@@ -50,6 +51,7 @@ type testBroker struct {
 }
 
 type testOptions struct {
+	voters   Voters
 	dev      bool
 	broker   map[string]string // settings of the "kafka:" section
 	limits   Limits
@@ -85,11 +87,12 @@ func (l *logBuffer) String() string {
 func newTestBroker(t testing.TB, o testOptions) *testBroker {
 	t.Helper()
 	wall := systest.NewWall(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
-	machine, path := systest.Machine(systest.NewFS(1), nil, wall), "/data"
+	fs := systest.NewFS(1)
+	machine, path := systest.Machine(fs, nil, wall), "/data"
 	if o.disk != "" {
 		machine, path = sys.Real(), o.disk
 	}
-	b := &testBroker{t: t, wall: wall, log: &logBuffer{}, metrics: metrics.New(), served: make(chan error, 1)}
+	b := &testBroker{t: t, fs: fs, wall: wall, log: &logBuffer{}, metrics: metrics.New(), served: make(chan error, 1)}
 	log := slog.New(slog.NewTextHandler(b.log, nil))
 	dir := openTestDir(t, storage.DirOptions{Machine: machine, Path: path, Log: log, Metrics: b.metrics.Storage})
 	var err error
@@ -134,7 +137,10 @@ func newTestBroker(t testing.TB, o testOptions) *testBroker {
 	b.control = &testController{Controller: ctl}
 	cfg := Config{
 		Node: 1, Image: b.quorum.Image, Replicas: b.spy, Logs: b.host, Quorum: b.quorum, Controller: b.control, Groups: b.groups,
-		Broker: brokerConfig, TopicConfig: topicConfig, BrokerEpoch: func() kafka.BrokerEpoch { return epoch }, Dev: o.dev, Wall: wall, Log: log, Metrics: b.metrics.Broker, Limits: o.limits,
+		Broker: brokerConfig, TopicConfig: topicConfig, BrokerEpoch: func() kafka.BrokerEpoch { return epoch },
+		Ends: func(_ context.Context, tps []kafka.TopicPartition) []metadata.PartitionEnds {
+			return b.host.Ends(1, tps)
+		}, Voters: o.voters, Dev: o.dev, Wall: wall, Log: log, Metrics: b.metrics.Broker, Limits: o.limits,
 	}
 	b.server = New(cfg)
 	ctx, stop := context.WithCancel(context.Background())

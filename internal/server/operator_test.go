@@ -56,6 +56,12 @@ func operatorError(resp kmsg.Response) int16 {
 		return r.ErrorCode
 	case *kmsg.DescribeProducersResponse:
 		return r.Topics[0].Partitions[0].ErrorCode
+	case *kmsg.UnregisterBrokerResponse:
+		return r.ErrorCode
+	case *kmsg.AddRaftVoterResponse:
+		return r.ErrorCode
+	case *kmsg.RemoveRaftVoterResponse:
+		return r.ErrorCode
 	}
 	return 0
 }

@@ -54,7 +54,7 @@ type Controller interface {
 	Submit(ctx context.Context, ev metadata.Event) (reply any, version uint64, err error)
 }
 
-// Config is what a Server is built from. All fields but Dev and Limits are required.
+// Config is what a Server is built from. All fields but Ends, Voters, Dev and Limits are required.
 type Config struct {
 	// Node is this node's id.
 	Node kafka.NodeID
@@ -71,6 +71,9 @@ type Config struct {
 	TopicConfig func(*metadata.Topic) config.Topic
 	// BrokerEpoch returns the epoch of this process's registration.
 	BrokerEpoch func() kafka.BrokerEpoch
+	// Ends asks the replicas of partitions what they hold, and Voters changes who votes about the metadata; nil where there are no other nodes.
+	Ends   func(context.Context, []kafka.TopicPartition) []metadata.PartitionEnds
+	Voters Voters
 	// Dev is set under `strandline dev`: it changes defaults and the `advertise: auto` rule for other nodes.
 	Dev     bool
 	Wall    sys.Wall

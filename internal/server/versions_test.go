@@ -165,6 +165,10 @@ func expected(key, version int16, code kafka.ErrorCode) bool {
 		return code == kafka.TopicAlreadyExists && version > 0
 	case wire.KeyCreatePartitions:
 		return code == kafka.InvalidPartitions
+	case wire.KeyUnregisterBroker:
+		return code == kafka.BrokerIDNotRegistered
+	case wire.KeyAddRaftVoter, wire.KeyRemoveRaftVoter:
+		return code == kafka.UnsupportedVersion // one node has nobody to vote with
 	}
 	return expectedOfGroup(key, code) || key == wire.KeyElectLeaders && code == kafka.ElectionNotNeeded
 }

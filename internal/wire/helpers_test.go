@@ -68,6 +68,8 @@ func fill(rng *rand.Rand, v reflect.Value) {
 		for i := range v.Len() {
 			fill(rng, v.Index(i))
 		}
+	case reflect.Uint16:
+		v.SetUint(uint64(rng.IntN(1 << 16)))
 	case reflect.String:
 		v.SetString(fmt.Sprintf("s%d", rng.IntN(1000)))
 	case reflect.Bool:

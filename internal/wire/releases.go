@@ -48,7 +48,10 @@ var ceilings = map[int16][len(releases)]int16{
 	KeyUpdateFeatures:              {none, 0, 1, 2, 2, 2, 2, 2},
 	KeyDescribeCluster:             {none, 0, 1, 2, 2, 2, 2, 2},
 	KeyDescribeProducers:           {none, 0, 0, 0, 0, 0, 0, 0},
+	KeyUnregisterBroker:            {none, none, 0, 0, 0, 0, 0, 0},
 	KeyDescribeTopicPartitions:     {none, none, 0, 0, 0, 0, 0, 0},
+	KeyAddRaftVoter:                {none, none, 0, 0, 0, 1, 1, 1},
+	KeyRemoveRaftVoter:             {none, none, 0, 0, 0, 0, 0, 0},
 }
 
 // Releases lists the releases that Cap knows, oldest first.

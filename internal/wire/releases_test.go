@@ -14,7 +14,9 @@ var kversions = map[string]*kversion.Versions{
 }
 
 // withoutZooKeeper are keys that brokers of 3.9 have only without ZooKeeper; kversion's table of 3.9 is of one with it.
-var withoutZooKeeper = map[int16]bool{KeyDescribeQuorum: true, KeyDescribeTopicPartitions: true}
+var withoutZooKeeper = map[int16]bool{
+	KeyDescribeQuorum: true, KeyDescribeTopicPartitions: true, KeyUnregisterBroker: true, KeyAddRaftVoter: true, KeyRemoveRaftVoter: true,
+}
 
 func TestCeilingsAreWhatKversionSays(t *testing.T) {
 	if len(ceilings) != len(apis) {

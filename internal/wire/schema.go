@@ -243,6 +243,16 @@ var schemas = [...][]field{
 	KeyDescribeProducers: {
 		arrayOf(stringField, listOf(int32Field)),
 	},
+	KeyUnregisterBroker: {int32Field},
+	KeyAddRaftVoter: {
+		stringField, // cluster id
+		int32Field,  // timeout
+		int32Field,  // voter
+		idField,     // its directory
+		arrayOf(stringField, stringField, int16Field),
+		int8Field.since(1), // answer when committed
+	},
+	KeyRemoveRaftVoter: {stringField, int32Field, idField},
 	KeyDescribeTopicPartitions: {
 		arrayOf(stringField),
 		int32Field, // partition limit

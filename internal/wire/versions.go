@@ -40,7 +40,10 @@ const (
 	KeyUpdateFeatures              int16 = 57
 	KeyDescribeCluster             int16 = 60
 	KeyDescribeProducers           int16 = 61
+	KeyUnregisterBroker            int16 = 64
 	KeyDescribeTopicPartitions     int16 = 75
+	KeyAddRaftVoter                int16 = 80
+	KeyRemoveRaftVoter             int16 = 81
 )
 
 // API is one row of the version table.
@@ -91,7 +94,10 @@ var apis = []API{
 	{Key: KeyUpdateFeatures, Name: "UpdateFeatures", Min: 0, Max: 2, AdvertisedMin: 0, Flexible: 0},
 	{Key: KeyDescribeCluster, Name: "DescribeCluster", Min: 0, Max: 2, AdvertisedMin: 0, Flexible: 0},
 	{Key: KeyDescribeProducers, Name: "DescribeProducers", Min: 0, Max: 0, AdvertisedMin: 0, Flexible: 0},
+	{Key: KeyUnregisterBroker, Name: "UnregisterBroker", Min: 0, Max: 0, AdvertisedMin: 0, Flexible: 0},
 	{Key: KeyDescribeTopicPartitions, Name: "DescribeTopicPartitions", Min: 0, Max: 0, AdvertisedMin: 0, Flexible: 0},
+	{Key: KeyAddRaftVoter, Name: "AddRaftVoter", Min: 0, Max: 1, AdvertisedMin: 0, Flexible: 0},
+	{Key: KeyRemoveRaftVoter, Name: "RemoveRaftVoter", Min: 0, Max: 0, AdvertisedMin: 0, Flexible: 0},
 }
 
 // APIs returns the version table, ordered by key. The slice is the caller's.
