@@ -65,7 +65,7 @@ func brokerConnectionRows() []Setting {
 			Doc:    "How long an idle connection stays open, in milliseconds.",
 			broker: func(b *Broker) any { return &b.ConnectionsMaxIdle }},
 		{Name: "max.connections", Type: Int, Default: "10000", Min: 1, Max: math.MaxInt32,
-			Doc:    "Client connections a broker keeps open; further ones are closed at once.",
+			Doc:    "Client connections a broker keeps open; further ones are closed at once. Fewer if the process may not have so many open files.",
 			broker: func(b *Broker) any { return &b.ConnectionsMax }},
 		{Name: "max.request.partition.size.limit", Type: Int, Default: "2000", Min: 1, Max: math.MaxInt32,
 			Doc:    "Partitions in one answer to DescribeTopicPartitions.",

@@ -10,5 +10,6 @@
 // Concurrency: Start and Stop are called once, by one goroutine. The node owns these goroutines: quorum loop, controller loop,
 // reconciler, host timers, one per listener, HTTP.
 //
-// Files: node.go (options, Start, Stop), parts.go (what is built, in order), register.go (registration and readiness), errors.go.
+// Files: node.go (options, Start, Stop), parts.go (what is built, in order), register.go (registration and readiness), files.go (shares of
+// the process's file descriptors), errors.go.
 package node

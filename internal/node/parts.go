@@ -103,6 +103,7 @@ func (n *Node) openDir(ctx context.Context) error {
 	o := storage.DirOptions{
 		Machine: n.o.Machine, Path: n.o.Config.Data.Dir, Log: n.log, Metrics: n.metrics.Storage, ReserveBytes: storage.ReserveBytesDefault,
 	}
+	o.OpenFilesMax, _ = fileShares(n.o.Machine.OpenFiles)
 	if n.o.Dev {
 		o.ReserveBytes = devReserveBytes
 	}
@@ -193,7 +194,7 @@ func (n *Node) serveClients(ctx context.Context) error {
 	n.server = server.New(server.Config{
 		Node: n.o.Config.Node.ID, Image: n.quorum.Image, Replicas: n.host, Logs: n.host, Quorum: n.quorum, Controller: n.controller,
 		Groups: n.coordinator, Broker: n.brokerConfig, TopicConfig: n.topicConfig, BrokerEpoch: n.brokerEpoch, Dev: n.o.Dev,
-		Wall: n.o.Machine.Wall, Log: n.log, Metrics: n.metrics.Broker,
+		Wall: n.o.Machine.Wall, Log: n.log, Metrics: n.metrics.Broker, Limits: server.Limits{Connections: n.connectionsMax()},
 	})
 	clients, cancel := context.WithCancel(ctx)
 	n.cancelClients = cancel

@@ -25,6 +25,10 @@ func (h *Host) Append(items []AppendItem, acks int16, timeout time.Duration) *Pr
 		case p == nil:
 			pr.fail(i, h.absent())
 		default:
+			if err := h.dir.AwaitFiles(); err != nil {
+				pr.fail(i, fmt.Errorf("%w: append to %v: %w", ErrStorage, p.tp, err))
+				continue
+			}
 			p.append(pr, i, &items[i], now)
 		}
 	}

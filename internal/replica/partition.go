@@ -30,6 +30,8 @@ type partition struct {
 	env *surroundings
 	// damaged and unclean say what was found when the log was opened (I4). Set before the partition is shared.
 	damaged, unclean bool
+	// shut is why the log could not be opened, or nil. Set with them.
+	shut error
 
 	// news says that storage has reported a stored end or a failure that no holder of the lock has taken in yet.
 	news atomic.Bool

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"strandline.dev/internal/kafka"
+	"strandline.dev/internal/sys"
 )
 
 // Recovered names the partitions whose logs may have lost bytes that an earlier run had reported as stored (I4). The node lists
@@ -36,7 +37,11 @@ func (h *Host) Recover(ctx context.Context) (Recovered, error) {
 			found[i] = h.openPartition(tps[i], logSettings{producerExpiry: h.expiry})
 		}
 	})
-	if ctx.Err() != nil {
+	err = ctx.Err()
+	if err == nil {
+		err = shortOfFiles(found)
+	}
+	if err != nil {
 		for _, p := range found {
 			if p == nil {
 				continue
@@ -45,7 +50,7 @@ func (h *Host) Recover(ctx context.Context) (Recovered, error) {
 				l.Close() //nolint:errcheck // nothing was written
 			}
 		}
-		return Recovered{}, fmt.Errorf("recover: %w", ctx.Err())
+		return Recovered{}, fmt.Errorf("recover: %w", err)
 	}
 	r := Recovered{Damaged: h.vanished(tps, quarantined)}
 	h.mu.Lock()
@@ -63,6 +68,17 @@ func (h *Host) Recover(ctx context.Context) (Recovered, error) {
 		}
 	}
 	return r, nil
+}
+
+// shortOfFiles is the error of a log that could not be opened because this process may open no more files. That says nothing about the
+// log: a replica must not be registered as damaged for it (I4), so the start fails.
+func shortOfFiles(found []*partition) error {
+	for _, p := range found {
+		if sys.IsTooManyFiles(p.shut) {
+			return p.shut
+		}
+	}
+	return nil
 }
 
 // vanished lists the logs that held records and have no directory any more, in quarantine or elsewhere. Opening one finds the same
@@ -89,6 +105,7 @@ func (h *Host) openPartition(tp kafka.TopicPartition, s logSettings) *partition 
 	p := newPartition(tp, h.env)
 	l, err := h.dir.OpenLog(tp, s.options(p))
 	// A log that can not be opened may have lost anything.
+	p.shut = err
 	p.damaged = err != nil || l.Recovered().Damaged != nil
 	p.unclean = err == nil && l.Recovered().Unclean
 	p.opened(l, s, err)

@@ -54,6 +54,7 @@ func (h *Host) keepPoints(ctx context.Context) {
 // savePoints writes the file, using hw as scratch space.
 func (h *Host) savePoints(hw map[kafka.TopicPartition]kafka.Offset) {
 	if !h.env.touched.Swap(false) {
+		h.dir.CloseIdle()
 		return
 	}
 	clear(hw)

@@ -54,6 +54,7 @@ var codes = []struct {
 	{storage.ErrOutOfRange, kafka.OffsetOutOfRange},
 	{storage.ErrClosed, kafka.NotLeaderOrFollower},
 	{storage.ErrNoSpace, kafka.KafkaStorageError},
+	{storage.ErrTooManyFiles, kafka.KafkaStorageError},
 	{storage.ErrSyncFailed, kafka.KafkaStorageError},
 
 	{record.ErrTruncated, kafka.CorruptMessage},

@@ -45,7 +45,7 @@ func (r *recovery) open(truncated int64) error {
 	if !l.dir.isClean {
 		// Also where nothing was found past the sync point: a truncation may be pending in the page cache, and a power cut would
 		// bring back what it took away.
-		l.dirtyLocked(l.activeLocked())
+		l.inheritLocked(l.activeLocked())
 	}
 	if len(l.mu.dirty) > 0 || len(l.mu.unsealed) > 0 {
 		l.wantFlushLocked()
@@ -177,7 +177,7 @@ func (r *recovery) adoptDurableLocked() {
 	l.mu.newDir = l.mu.newNames
 	for _, s := range r.segments[min(r.scanned, len(r.segments)):] {
 		if l.mu.recovering && s.end > l.mu.durable.end {
-			l.dirtyLocked(s)
+			l.inheritLocked(s)
 		}
 		if s != l.activeLocked() && !s.sealed {
 			l.mu.unsealed, l.mu.newNames = append(l.mu.unsealed, s), true
@@ -221,5 +221,6 @@ func (r *recovery) activateLocked() error {
 		return err
 	}
 	l.mu.segments = append(l.mu.segments, active)
+	l.closeFileLocked(active) // opened again by the first append
 	return nil
 }

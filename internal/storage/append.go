@@ -215,18 +215,27 @@ func (l *Log) hintLocked(h readHint) { l.mu.hints[0] = h }
 // appendedLocked has the new end made durable, and told where it counts as stored already.
 func (l *Log) appendedLocked() {
 	if l.mu.opts.Policy == Replicated && l.mu.marked && !l.mu.recovering {
-		l.noticeLocked() // synced by housekeeping
-		return
+		l.noticeLocked()
+		if !l.dir.openFiles.crowded() {
+			return // synced by housekeeping
+		}
 	}
 	l.wantFlushLocked()
 }
 
 // dirtyLocked notes that a segment holds bytes that no sync covered.
 func (l *Log) dirtyLocked(s *segment) {
+	s.inherited = false
 	if !s.dirty {
 		s.dirty = true
 		l.mu.dirty = append(l.mu.dirty, s)
 	}
+}
+
+// inheritLocked is dirtyLocked for bytes that an earlier process wrote, or may have written.
+func (l *Log) inheritLocked(s *segment) {
+	l.dirtyLocked(s)
+	s.inherited = true
 }
 
 // wantFlushLocked puts the log in the syncer's queue if there is something to make durable.

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"strandline.dev/internal/kafka"
 	"strandline.dev/internal/metrics"
@@ -47,7 +46,7 @@ type Dir struct {
 	isClean        bool
 
 	saving    chan struct{} // holds the one writer of the sync-point file
-	openFiles atomic.Int64  // open segment files
+	openFiles openFiles     // open segment files
 	reserve   reserve
 
 	mu struct {
@@ -92,6 +91,9 @@ func openDir(o DirOptions) (*Dir, error) {
 	}
 	if o.Machine.BootID != nil {
 		d.bootID = clipped(o.Machine.BootID(), bootIDMax)
+	}
+	if d.openFiles.max = o.OpenFilesMax; d.openFiles.max <= 0 {
+		d.openFiles.max = OpenFilesMaxDefault
 	}
 	d.mu.logs = map[kafka.TopicPartition]*Log{}
 	d.mu.flushed = map[kafka.TopicPartition]bool{}

@@ -35,6 +35,6 @@
 // recover.go, adopt.go, scan.go, promised.go and
 // replay.go bring one back, marker.go keeps what is wrong with it; segment.go, segmentmeta.go and index.go are the files of a segment;
 // producer.go, producersnap.go and epochs.go are the caches, cachefailures.go what is said when they cannot be written; closing.go closes
-// many logs together; syncer.go and flush.go make bytes durable; dump.go
+// many logs together; openfiles.go bounds the open segment files; syncer.go and flush.go make bytes durable; dump.go
 // reads a log offline; frame.go is the envelope of all small files.
 package storage

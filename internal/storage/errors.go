@@ -14,6 +14,8 @@ var (
 	ErrNoSpace = errors.New("no space left on the data directory's disk")
 	// ErrSyncFailed means a sync of this log failed once; that is final, also across restarts (I11).
 	ErrSyncFailed = errors.New("a sync of this log failed")
+	// ErrTooManyFiles means that a sync has to make room for another open segment; nothing was appended, and it may be retried.
+	ErrTooManyFiles = errors.New("too many segment files are open")
 	// ErrOutOfOrderSequence means a producer's sequence does not follow its last one; nothing was appended.
 	ErrOutOfOrderSequence = errors.New("out of order producer sequence")
 	// ErrProducerFenced means a batch of an older producer epoch; nothing was appended.

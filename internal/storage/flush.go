@@ -2,6 +2,7 @@ package storage
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
 	"time"
 
@@ -27,9 +28,11 @@ func (l *Log) beginFlush() *flushJob {
 	l.mu.Lock()
 	j, err := l.collectLocked()
 	l.mu.Unlock()
-	if err != nil {
-		// A dirty file stays open, so this cannot be; if it is, nothing vouches for its bytes.
+	if err != nil && !l.postpone(err) {
+		// A file that this process has written stays open until it is synced. The bytes of an earlier one cannot be vouched for.
 		l.fail(err)
+	}
+	if err != nil {
 		l.unlockIO()
 		return nil
 	}
@@ -52,8 +55,10 @@ func (l *Log) collectLocked() (*flushJob, error) {
 			j.releaseLocked()
 			return nil, err
 		}
-		s.dirty = false
 		j.segments, j.files = append(j.segments, s), append(j.files, f)
+	}
+	for _, s := range j.segments { // not before all are there: a clean file may be closed
+		s.dirty = false
 	}
 	l.mu.dirty = l.mu.dirty[:0]
 	for _, s := range l.mu.unsealed {
@@ -73,8 +78,9 @@ func (j *flushJob) releaseLocked() {
 // end finishes the job: err is what syncing the files said. Order matters: the bytes, then the names of their files, then the
 // .meta of a rolled segment, and only then does anything behind it count as stored. A failed sync of bytes or names is final
 // (I11), also one that says that the disk is full: file systems that give out blocks late do, and drop the pages. Only a .meta,
-// which is written whole again, may wait for room.
-func (j *flushJob) end(err error) {
+// which is written whole again, may wait for room, and a sync that was not begun, for want of a descriptor, is none that failed.
+// The result is that error which is not final.
+func (j *flushJob) end(err error) (notYet error) {
 	l := j.log
 	if err == nil && j.newNames {
 		err = l.dir.fs.SyncDir(l.path)
@@ -84,6 +90,7 @@ func (j *flushJob) end(err error) {
 		sealed, err = j.seal()
 		short = isNoSpace(err)
 	}
+	notBegun := sys.IsTooManyFiles(err)
 	l.mu.Lock()
 	j.releaseLocked()
 	for _, s := range j.seals[:sealed] {
@@ -93,6 +100,9 @@ func (j *flushJob) end(err error) {
 	switch {
 	case err == nil:
 		l.mu.durable, l.mu.recovering = j.target, false
+	case notBegun:
+		// The files are synced. The job that follows has their names and .meta before it, whatever it finds dirty.
+		l.mu.newNames, l.mu.newDir = l.mu.newNames || j.newNames, l.mu.newDir || j.newDir
 	case short:
 		// What lies before that .meta is on disk, and so are the names.
 		if s, m := j.seals[sealed], j.metas[sealed]; s.end > l.mu.durable.end {
@@ -100,10 +110,40 @@ func (j *flushJob) end(err error) {
 		}
 	}
 	l.mu.Unlock()
-	if err != nil && !short {
+	switch {
+	case l.postpone(err), short:
+		notYet = err
+	case err != nil:
 		l.fail(err)
 	}
 	l.unlockIO()
+	return notYet
+}
+
+// postpone has a sync tried again in a while, if it could not be begun for want of a file descriptor: nothing was lost by that, as by a
+// sync that failed. It says whether that is so.
+func (l *Log) postpone(err error) bool {
+	if !sys.IsTooManyFiles(err) {
+		return false
+	}
+	l.dir.log.Warn("a sync waits for a file descriptor", "log", l.tp.String(), "error", err)
+	time.AfterFunc(postponedPause, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.wantFlushLocked()
+	})
+	return true
+}
+
+// decisive is the error that decides: of two, the one that is not merely a want of file descriptors.
+func decisive(a, b error) error {
+	switch {
+	case a == nil, b != nil && sys.IsTooManyFiles(a) && !sys.IsTooManyFiles(b):
+		return b
+	case b == nil, sys.IsTooManyFiles(b):
+		return a
+	}
+	return errors.Join(a, b)
 }
 
 // seal writes the .meta files and returns how many segments were sealed.
@@ -133,17 +173,18 @@ func (d *Dir) syncParent(tp kafka.TopicPartition) error {
 // Sync makes the log durable up to its end, on the caller's goroutine. Errors: ErrSyncFailed, final (I11); ErrNoSpace when a
 // full disk kept a rolled segment from being sealed; ErrClosed; *CorruptError on a damaged log.
 func (l *Log) Sync() error {
+	var notYet error
 	if j := l.beginFlush(); j != nil {
 		began := time.Now()
 		var err error
-		if j.newDir {
-			err = l.dir.syncParent(l.tp)
-		}
 		for _, f := range j.files {
 			err = errors.Join(err, f.Sync())
 		}
+		if j.newDir {
+			err = decisive(err, l.dir.syncParent(l.tp))
+		}
 		l.dir.metrics.Fsync.Observe(time.Since(began).Seconds())
-		j.end(err)
+		notYet = j.end(err)
 		if !l.grouped {
 			l.tellStored()
 		}
@@ -155,6 +196,9 @@ func (l *Log) Sync() error {
 	}
 	if err := l.writableLocked(); err != nil {
 		return err
+	}
+	if sys.IsTooManyFiles(notYet) {
+		return fmt.Errorf("sync of %s: %w", l.path, notYet)
 	}
 	if len(l.mu.unsealed) > 0 && l.mu.durable.end <= l.mu.unsealed[0].end {
 		return ErrNoSpace

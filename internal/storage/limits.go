@@ -42,9 +42,15 @@ const (
 	// idleSweeps is the number of SavePoints calls without use after which a clean file handle is closed.
 	idleSweeps = 3
 
-	// openFilesSoftMax is the number of open segment files above which a handle of a sealed segment is closed as soon as its
-	// reader is done. Active segments are bounded by the number of partitions.
-	openFilesSoftMax = 4096
+	// OpenFilesMaxDefault bounds the open segment files of a directory: more than partitions on one node. Where a process may have fewer,
+	// its owner says so.
+	OpenFilesMaxDefault = 64 << 10
+
+	// filesWaitMax is how long an append waits for a sync round to close files: many rounds, and below a client's time-out.
+	filesWaitMax = 5 * time.Second
+
+	// postponedPause is the pause before a sync is tried again that could not be begun, for want of a file descriptor.
+	postponedPause = 100 * time.Millisecond
 
 	// walkWindow is what a walk over batch headers reads at a time.
 	walkWindow = 64 << 10

@@ -151,7 +151,7 @@ func (l *Log) finishReset(policy FlushPolicy) (kafka.Offset, error) {
 		s, err := l.createSegmentLocked(start)
 		if err == nil {
 			err = s.file.Close()
-			l.dir.openFiles.Add(-1)
+			l.dir.openFiles.closed()
 		}
 		l.mu.Unlock()
 		if err := errors.Join(err, l.dir.fs.SyncDir(l.path)); err != nil {
@@ -203,6 +203,7 @@ func (l *Log) openEmpty(p point, known bool, marker *CorruptError) error {
 		if s, err = l.createSegmentLocked(start); err != nil {
 			return err
 		}
+		l.closeFileLocked(s) // opened again by the first append: thousands of idle partitions hold no file
 	}
 	l.mu.segments = []*segment{s}
 	l.mu.start, l.mu.end, l.mu.hw = start, start, min(hw, start)

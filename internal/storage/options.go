@@ -19,6 +19,8 @@ type DirOptions struct {
 	Metrics *metrics.Storage
 	// ReserveBytes is the size of the reserve (see reserve.go), less on a small disk; 0 keeps none.
 	ReserveBytes int64
+	// OpenFilesMax bounds the open segment files; 0 means OpenFilesMaxDefault.
+	OpenFilesMax int64
 }
 
 // Identity says whose directory it is.

@@ -245,12 +245,5 @@ func (l *Log) housekeep() {
 		c.checkpoint = c.checkpoint || c.grown > checkpointBytes
 		l.dir.syncer.enqueueCaches(l)
 	}
-	for i, s := range l.mu.segments {
-		if s.idle++; s.idle > idleSweeps {
-			l.closeFileLocked(s)
-			if s.indexed && i < len(l.mu.segments)-1 && s.pins == 0 {
-				s.index = nil
-			}
-		}
-	}
+	l.closeIdleLocked()
 }

@@ -40,6 +40,8 @@ type segment struct {
 
 	// dirty says that the file may hold bytes that no sync covered.
 	dirty bool
+	// inherited: those bytes are an earlier process's, so that closing the file here loses no error.
+	inherited bool
 	// sealed says that .meta is on disk, which also proves that the whole segment was synced (see segmentmeta.go).
 	sealed bool
 	// index is nil when it is not in memory. indexed says that the index file is on disk, fromFile that index came from it.
@@ -109,22 +111,22 @@ func (l *Log) pinLocked(s *segment) (sys.File, error) {
 
 func (l *Log) unpinLocked(s *segment) {
 	s.pins--
-	if s.gone || (l.dir.openFiles.Load() > openFilesSoftMax && s != l.activeLocked()) {
+	if s.gone || l.dir.openFiles.crowded() {
 		l.closeFileLocked(s)
 	}
 }
 
-// closeFileLocked closes the file unless somebody uses it or it holds bytes that no sync covered: a write error that the
-// kernel has to tell would be lost with the last open file.
+// closeFileLocked closes the file unless somebody uses it or it holds bytes of this process that no sync covered: a write error that
+// the kernel has to tell would be lost with the last open file. A log that is out of service is synced no more.
 func (l *Log) closeFileLocked(s *segment) {
-	if s.file == nil || s.pins > 0 || (s.dirty && !s.gone) {
+	if s.file == nil || s.pins > 0 || (s.dirty && !s.inherited && !s.gone && l.refusalLocked() == nil) {
 		return
 	}
 	if err := s.file.Close(); err != nil {
 		l.dir.log.Warn("closing a segment failed", "file", s.path, "error", err)
 	}
 	s.file = nil
-	l.dir.openFiles.Add(-1)
+	l.dir.openFiles.closed()
 }
 
 // discardLocked ends the use of a segment that left the log.

@@ -139,6 +139,9 @@ func (s *Syncer) round() bool {
 	s.mu.Lock()
 	dirty, notices := s.mu.dirty, s.mu.notices
 	s.mu.dirty, s.mu.notices = nil, nil
+	if most := s.dir.openFiles.roundMax(); len(dirty) > most {
+		dirty, s.mu.dirty = dirty[:most:most], dirty[most:]
+	}
 	s.mu.Unlock()
 	for _, l := range notices {
 		l.tellStored()
@@ -181,12 +184,12 @@ func (s *Syncer) flush(logs []*Log) {
 	}
 	gone := s.dir.gone()
 	for _, j := range jobs {
-		err := errors.Join(gone, errors.Join(errs[:len(j.files)]...))
+		err := errors.Join(errs[:len(j.files)]...)
 		errs = errs[len(j.files):]
 		if j.newDir {
-			err = errors.Join(err, parentErr)
+			err = decisive(err, parentErr)
 		}
-		j.end(err)
+		_ = j.end(decisive(err, gone)) // the log keeps it
 		// Without io: the receiver may wait for a lock whose holder waits for io.
 		j.log.tellStored()
 	}
@@ -200,7 +203,7 @@ func (s *Syncer) syncFiles(files []sys.File) []error {
 			return make([]error, len(files))
 		}
 		errs := syncEach(files)
-		if errors.Is(err, errors.ErrUnsupported) || errors.Join(errs...) != nil {
+		if errors.Is(err, errors.ErrUnsupported) || sys.IsTooManyFiles(err) || errors.Join(errs...) != nil {
 			return errs // each file by itself, or the culprits are named
 		}
 		// Nothing names the culprit: every file of the round may be the one (I11).

@@ -20,5 +20,16 @@ func IsNoSpace(err error) bool {
 	return false
 }
 
+// IsTooManyFiles reports whether err says that this process, or the machine, has no descriptor left to open a file or socket with.
+// Whatever was to be done with it has not been begun, and may be tried again.
+func IsTooManyFiles(err error) bool {
+	for _, none := range tooManyFilesErrors {
+		if errors.Is(err, none) {
+			return true
+		}
+	}
+	return false
+}
+
 // IsRefused reports whether a dial failed because nobody listens at the address.
 func IsRefused(err error) bool { return errors.Is(err, refusedError) }

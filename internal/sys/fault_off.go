@@ -7,5 +7,5 @@ const FaultBuild = false
 
 // Real returns this machine.
 func Real() Machine {
-	return Machine{FS: systemFS{}, Net: systemNet{}, Wall: systemWall{}, BootID: systemBootID, Space: systemSpace}
+	return Machine{FS: systemFS{}, Net: systemNet{}, Wall: systemWall{}, BootID: systemBootID, Space: systemSpace, OpenFiles: systemOpenFiles()}
 }

@@ -5,6 +5,7 @@ package sys
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -12,6 +13,9 @@ import (
 
 // noSpaceErrors are the error numbers of a full disk and of a used-up quota.
 var noSpaceErrors = []error{unix.ENOSPC, unix.EDQUOT}
+
+// tooManyFilesErrors say that there is no descriptor left.
+var tooManyFilesErrors = []error{unix.EMFILE, unix.ENFILE}
 
 // bootIDName is macOS's random id of the running boot; the other systems have none and read as "".
 const bootIDName = "kern.bootsessionuuid"
@@ -63,3 +67,12 @@ func systemBootID() string {
 
 // refusedError is the error number of a dial that nobody listens for.
 const refusedError = unix.ECONNREFUSED
+
+// systemOpenFiles is RLIMIT_NOFILE. The Go runtime has raised the soft limit to the hard one by then; the hard one is the operator's.
+func systemOpenFiles() int64 {
+	var l unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &l); err != nil {
+		return 0
+	}
+	return int64(min(uint64(l.Cur), math.MaxInt64)) // signed on some systems
+}

@@ -3,6 +3,7 @@ package sys
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"strings"
 	"sync"
@@ -12,6 +13,9 @@ import (
 
 // noSpaceErrors are the error numbers of a full disk and of a used-up quota.
 var noSpaceErrors = []error{unix.ENOSPC, unix.EDQUOT}
+
+// tooManyFilesErrors say that there is no descriptor left.
+var tooManyFilesErrors = []error{unix.EMFILE, unix.ENFILE}
 
 // bootIDFile holds a random id that the kernel draws at each boot.
 const bootIDFile = "/proc/sys/kernel/random/boot_id"
@@ -105,3 +109,12 @@ func onDescriptor(op string, f *os.File, call func(fd int) error) error {
 
 // refusedError is the error number of a dial that nobody listens for.
 const refusedError = unix.ECONNREFUSED
+
+// systemOpenFiles is RLIMIT_NOFILE. The Go runtime has raised the soft limit to the hard one by then; the hard one is the operator's.
+func systemOpenFiles() int64 {
+	var l unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &l); err != nil {
+		return 0
+	}
+	return int64(min(uint64(l.Cur), math.MaxInt64)) // signed on some systems
+}

@@ -11,6 +11,9 @@ import (
 // noSpaceErrors are the two codes of a full disk.
 var noSpaceErrors = []error{windows.ERROR_DISK_FULL, windows.ERROR_HANDLE_DISK_FULL}
 
+// tooManyFilesErrors say that there is no descriptor left.
+var tooManyFilesErrors = []error{windows.ERROR_TOO_MANY_OPEN_FILES}
+
 // syncFile uses package os, which is FlushFileBuffers.
 func syncFile(f *os.File) error { return f.Sync() }
 
@@ -52,3 +55,6 @@ func systemBootID() string { return "" }
 
 // refusedError is the code of a dial that nobody listens for.
 const refusedError = windows.WSAECONNREFUSED
+
+// systemOpenFiles: Windows bounds handles by memory only.
+func systemOpenFiles() int64 { return 0 }

@@ -17,6 +17,8 @@ type Machine struct {
 	BootID func() string
 	// Space reports on the file system that holds a name. It stands apart from FS: it is asked for by people, not by the log.
 	Space func(name string) (Space, error)
+	// OpenFiles is how many files and sockets this process may have open at once; 0 says that nobody knows of a bound.
+	OpenFiles int64
 }
 
 // Space is how much room a file system has, in bytes.
