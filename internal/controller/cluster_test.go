@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -357,7 +358,7 @@ func (c *cluster) loseAll(topic string) kafka.TopicPartition {
 	c.t.Helper()
 	tp := kafka.TopicPartition{Topic: c.image().Topic(topic).ID}
 	for _, n := range []kafka.NodeID{2, 1} {
-		c.must(n, metadata.ReportDamage{Node: n, Epoch: c.image().Broker(n).Epoch, Damaged: []kafka.TopicPartition{tp}})
+		c.must(n, metadata.ReportDamage{Node: n, Epoch: c.image().Broker(n).Epoch, Damaged: []metadata.DamagedReplica{{TP: tp, LeaderEpoch: math.MaxInt32}}})
 	}
 	if leader, _ := c.leader(topic); leader != kafka.NoNode {
 		c.t.Fatalf("broker %v leads", leader)

@@ -268,7 +268,11 @@ func (c *coder) alterISR(v *AlterISR) {
 func (c *coder) reportDamage(v *ReportDamage) {
 	num32(c, &v.Node)
 	num64(c, &v.Epoch)
-	c.tps(&v.Damaged)
+	array(c, &v.Damaged, 25, func(c *coder, x *DamagedReplica) {
+		c.tp(&x.TP)
+		num32(c, &x.LeaderEpoch)
+		c.end()
+	})
 }
 
 func (c *coder) drainBroker(v *DrainBroker) {

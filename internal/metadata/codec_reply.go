@@ -15,7 +15,7 @@ var replyLayouts = []layout{
 	laid(12, list(10, func(c *coder, v *AssignmentResult) { c.outcome(&v.Outcome); c.named(&v.NamedPartition) })),
 	laid(13, func(c *coder, v *Finished) { array(c, &v.Removed, 16, (*coder).id); num64(c, &v.Elected) }),
 	laid(14, list(40, (*coder).isrResult)),
-	laid(15, func(c *coder, v *DamageNoted) { c.outcome(&v.Outcome); c.names(&v.Offline) }),
+	laid(15, func(c *coder, v *DamageNoted) { c.outcome(&v.Outcome); c.names(&v.Offline); c.tps(&v.Stale) }),
 	laid(16, func(c *coder, v *Drained) { c.outcome(&v.Outcome); num64(c, &v.Leaders); num64(c, &v.Replicas) }),
 	laid(17, func(c *coder, v *BrokerRemoved) { c.outcome(&v.Outcome) }),
 	laid(18, list(30, (*coder).recovered)),

@@ -283,7 +283,14 @@ type Member struct {
 type ReportDamage struct {
 	Node    kafka.NodeID
 	Epoch   kafka.BrokerEpoch
-	Damaged []kafka.TopicPartition
+	Damaged []DamagedReplica
+}
+
+// DamagedReplica names a replica, and the leader epoch that its node knew when it reported the damage. A report from an older epoch changes nothing:
+// it may be a late copy of one that was heeded, and the replica built anew since. Who is still damaged reports again.
+type DamagedReplica struct {
+	TP          kafka.TopicPartition
+	LeaderEpoch kafka.LeaderEpoch
 }
 
 // DrainBroker takes a broker out of service for good, without loss: it gets nothing new, its leaderships go to others at once, and its replicas are

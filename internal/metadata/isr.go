@@ -102,7 +102,8 @@ func (d *decider) reportDamage(ev ReportDamage) DamageNoted {
 		return DamageNoted{Outcome: no}
 	}
 	var out DamageNoted
-	for _, tp := range ev.Damaged {
+	for _, r := range ev.Damaged {
+		tp := r.TP
 		t := d.TopicByID(tp.Topic)
 		if t == nil || t.State == StatePurging || tp.Partition < 0 || int(tp.Partition) >= len(t.Partitions) {
 			continue // deleted meanwhile
@@ -110,6 +111,10 @@ func (d *decider) reportDamage(ev ReportDamage) DamageNoted {
 		s := t.Partitions[tp.Partition]
 		if !has(s.Replicas, ev.Node) {
 			continue // moved away meanwhile
+		}
+		if r.LeaderEpoch < s.LeaderEpoch {
+			out.Stale = append(out.Stale, tp)
+			continue
 		}
 		next := leaveISR(s, ev.Node, lost)
 		switch s.Leader {
@@ -119,6 +124,7 @@ func (d *decider) reportDamage(ev ReportDamage) DamageNoted {
 			if len(next.ISR) == len(s.ISR) && len(next.ELR) == len(s.ELR) {
 				continue // not counted on anywhere
 			}
+			next.LeaderEpoch++
 		default:
 			next.LeaderEpoch++
 		}

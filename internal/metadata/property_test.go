@@ -161,7 +161,7 @@ func (w *world) replicaEvent(t *rapid.T, node kafka.NodeID, epoch kafka.BrokerEp
 	case kind == 4 || len(tps) == 0:
 		return RaiseInternal{Seed: 1, Factor: 3, Max: 3}
 	case kind == 5:
-		return ReportDamage{Node: node, Epoch: epoch, Damaged: tps[at : at+1]}
+		return ReportDamage{Node: node, Epoch: epoch, Damaged: []DamagedReplica{{tps[at], kafka.LeaderEpoch(rapid.IntRange(0, 9).Draw(t, "known epoch"))}}}
 	case kind == 6:
 		ends := []ReplicaEnd{{node, 1, 5}, {node%4 + 1, 1, 7}}
 		return RecoverPartitions{Partitions: []PartitionEnds{{tps[at], ends}}, Whole: rapid.Bool().Draw(t, "whole")}

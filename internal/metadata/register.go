@@ -88,9 +88,9 @@ func faultsOf(old *Broker, ev RegisterBroker) func(kafka.TopicPartition) fault {
 		for _, tp := range ev.Unclean {
 			faults[tp] = unsynced
 		}
-	}
-	for _, tp := range ev.Damaged {
-		faults[tp] = lost
+		for _, tp := range ev.Damaged {
+			faults[tp] = lost
+		}
 	}
 	// Another disk, or a copy from before: whatever it holds, it is not what was reported.
 	stranger := old != nil && !sameProcess(old, ev) && (old.Directory != ev.Directory || ev.StartNumber <= old.StartNumber)

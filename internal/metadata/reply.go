@@ -135,6 +135,8 @@ type DamageNoted struct {
 	Outcome
 	// Offline are the partitions that have no eligible leader left.
 	Offline []PartitionName
+	// Stale are those that were reported in an older leader epoch: nothing was changed for them.
+	Stale []kafka.TopicPartition
 }
 
 // Drained answers DrainBroker, and says what the broker still has.

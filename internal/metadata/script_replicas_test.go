@@ -21,7 +21,7 @@ func (s *script) replicaEvent(c command, who kafka.Principal) Event {
 		}
 		return AlterISR{Now: s.now, Node: c.node("node"), Epoch: s.epoch(c), Changes: s.isrChanges(c)}
 	case "damage":
-		return ReportDamage{Node: c.node("node"), Epoch: s.epoch(c), Damaged: s.anyReplicas(c.list("of"))}
+		return ReportDamage{Node: c.node("node"), Epoch: s.epoch(c), Damaged: s.damaged(c)}
 	case "drain":
 		return DrainBroker{Principal: who, Node: c.node("node"), Undo: c.flag("undo")}
 	case "remove":
@@ -81,6 +81,19 @@ func (s *script) anyReplicas(items []string) []kafka.TopicPartition {
 			id = t.ID
 		}
 		out = append(out, kafka.TopicPartition{Topic: id, Partition: int32(s.int(item[i+1:]))})
+	}
+	return out
+}
+
+// damaged reads the replicas of a damage report; their leader epoch is the present one unless it is given.
+func (s *script) damaged(c command) []DamagedReplica {
+	var out []DamagedReplica
+	for _, tp := range s.anyReplicas(c.list("of")) {
+		var now kafka.LeaderEpoch
+		if t := s.image.TopicByID(tp.Topic); t != nil && int(tp.Partition) < len(t.Partitions) {
+			now = t.Partitions[tp.Partition].LeaderEpoch
+		}
+		out = append(out, DamagedReplica{tp, kafka.LeaderEpoch(c.number("leader-epoch", int64(now)))})
 	}
 	return out
 }

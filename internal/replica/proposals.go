@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"strandline.dev/internal/isr"
@@ -89,6 +90,9 @@ func (p *partition) decided(c isr.Proposal, r *metadata.ISRResult) (again bool) 
 	} else {
 		p.env.log.Info("ISR change refused", "partition", p.tp.String(), "code", r.Code.String(), "why", r.Message)
 		p.mu.proposeAfter = time.Now().Add(proposePause)
+		if r.Code == kafka.IneligibleReplica {
+			p.mu.core.Refused()
+		}
 	}
 	if s := r.State; s.LeaderEpoch == c.LeaderEpoch && s.PartitionEpoch > p.mu.state.PartitionEpoch {
 		// Whole, with its minimum (I1). The Image with it comes later, and is no news then (I13).
@@ -143,7 +147,7 @@ func (h *Host) tick() {
 func (r *replication) reportDamages(ctx context.Context, ps []*partition) (failed bool) {
 	ev := metadata.ReportDamage{Node: r.node, Epoch: kafka.BrokerEpoch(r.broker.Load())}
 	for _, p := range ps {
-		ev.Damaged = append(ev.Damaged, p.tp)
+		ev.Damaged = append(ev.Damaged, metadata.DamagedReplica{TP: p.tp, LeaderEpoch: p.knownEpoch()})
 	}
 	ctx, cancel := context.WithTimeout(ctx, submitMax)
 	defer cancel()
@@ -166,7 +170,12 @@ func (r *replication) reportDamages(ctx context.Context, ps []*partition) (faile
 		r.log.Error("partition stays offline: no replica that is sound is left", "topic", p.Topic, "partition", p.Partition)
 	}
 	for _, p := range ps {
+		if slices.Contains(noted.Stale, p.tp) {
+			r.damages.add(p) // again, once this node knows the present epoch
+			failed = true
+			continue
+		}
 		p.reported()
 	}
-	return false
+	return failed
 }

@@ -33,6 +33,13 @@ func (p *partition) damagedLocked() {
 	p.env.repl.damages.add(p)
 }
 
+// knownEpoch is the leader epoch of the last state that this node has seen.
+func (p *partition) knownEpoch() kafka.LeaderEpoch {
+	p.mu.Lock()
+	defer p.unlock()
+	return p.mu.state.LeaderEpoch
+}
+
 // reported notes that the controller has taken in the damage.
 func (p *partition) reported() {
 	p.mu.Lock()
