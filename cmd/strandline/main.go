@@ -76,7 +76,7 @@ func newRootCommand(a *app) *cobra.Command {
 	root.AddCommand(
 		newDemoCommand(a), newDevCommand(), newServeCommand(),
 		newTopicCommand(a), newProduceCommand(a), newConsumeCommand(a), newConsumerGroupCommand(a),
-		newBenchCommand(a), newLogCommand(a), newConfigCommand(a), newVersionCommand(a),
+		newClusterCommand(a), newNodeCommand(a), newPartitionCommand(a), newBenchCommand(a), newLogCommand(a), newConfigCommand(a), newVersionCommand(a),
 	)
 	root.InitDefaultCompletionCmd()
 	describeCompletion(root)
