@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"strandline.dev/test/chaos/raw"
+	"strandline.dev/test/chaos/rig"
+)
+
+const (
+	// settleMax bounds the way back to a whole cluster between rounds, and answerMax the wait for a write after a fault.
+	settleMax = 90 * time.Second
+	answerMax = 30 * time.Second
+	// warmUp is written before the fault; after is how long gaps are watched when every partition has been written to again.
+	warmUp = time.Second
+	after  = time.Second
+)
+
+// scenario is one kind of fault.
+type scenario struct {
+	name string
+	// controller says whether the victim is the active controller or another node.
+	controller bool
+	proxied    bool
+	// do harms; heal takes it back. other is a node that is not the victim.
+	do, heal func(c *rig.Cluster, victim, other *rig.Node) error
+	// watch is how long the fault lasts at least.
+	watch time.Duration
+	// median and worst are the bars.
+	median, worst time.Duration
+	// quiet says that the application must see no error.
+	quiet bool
+}
+
+func scenarios() []scenario {
+	kill := func(_ *rig.Cluster, v, _ *rig.Node) error { v.Kill(); return nil }
+	start := func(_ *rig.Cluster, v, _ *rig.Node) error { return v.Start() }
+	pause := func(_ *rig.Cluster, v, _ *rig.Node) error { v.Pause(); return nil }
+	resume := func(_ *rig.Cluster, v, _ *rig.Node) error { v.Resume(); return nil }
+	term := func(_ *rig.Cluster, v, _ *rig.Node) error { return errors.Join(v.Terminate(), v.Wait()) }
+	cut := func(c *rig.Cluster, v, o *rig.Node) error { c.Cut(v.ID, o.ID); return nil }
+	mend := func(c *rig.Cluster, _, _ *rig.Node) error { c.Heal(); return nil }
+	return []scenario{
+		{name: "kill", do: kill, heal: start, median: 300 * time.Millisecond, worst: time.Second},
+		{name: "kill-controller", controller: true, do: kill, heal: start, worst: 2 * time.Second},
+		{name: "pause", do: pause, heal: resume, worst: 3 * time.Second},
+		{name: "pause-controller", controller: true, do: pause, heal: resume, worst: 4 * time.Second},
+		{name: "term", do: term, heal: start, worst: 150 * time.Millisecond, quiet: true},
+		{name: "term-controller", controller: true, do: term, heal: start, worst: 150 * time.Millisecond, quiet: true},
+		{name: "cut", proxied: true, do: cut, heal: mend, watch: 8 * time.Second, worst: 6 * time.Second},
+	}
+}
+
+// round is one fault and its healing. It returns the gap of the worst partition during the fault and while healing, and the errors that
+// reached the application.
+func round(o options, c *rig.Cluster, client string, s scenario) (worst, back time.Duration, failures int, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), settleMax)
+	defer cancel()
+	if err := errors.Join(c.Whole(ctx, 3, topic), c.Balance(ctx, topic)); err != nil {
+		return 0, 0, 0, err
+	}
+	active, err := c.Controller(ctx)
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	victim := c.Node(active)
+	if !s.controller {
+		victim = c.Node(active%3 + 1)
+	}
+	other := c.Node(victim.ID%3 + 1)
+	before, err := c.Shown(ctx, topic)
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	w, err := begin(ctx, o, c, client)
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	defer w.end()
+	led := ledBy(before, victim.ID)
+	if err := w.wrote(ctx, all(o.partitions), time.Now()); err != nil {
+		return 0, 0, 0, err
+	}
+	<-time.After(warmUp)
+	fault := time.Now()
+	if err := s.do(c, victim, other); err != nil {
+		return 0, 0, 0, err
+	}
+	<-time.After(max(after, s.watch))
+	answer, stop := context.WithTimeout(ctx, answerMax)
+	defer stop()
+	if err := w.wrote(answer, led, fault.Add(after)); err != nil {
+		return 0, 0, 0, fmt.Errorf("victim %d: %w", victim.ID, err)
+	}
+	healing := time.Now()
+	worst = w.worst(led, fault, healing)
+	if err := s.heal(c, victim, other); err != nil {
+		return 0, 0, 0, err
+	}
+	if err := victim.Ready(ctx); err != nil {
+		return 0, 0, 0, err
+	}
+	if err := errors.Join(c.Whole(ctx, 3, topic), c.Balance(ctx, topic)); err != nil {
+		return 0, 0, 0, fmt.Errorf("victim %d after healing: %w", victim.ID, err)
+	}
+	<-time.After(after / 2)
+	back = w.worst(all(o.partitions), healing, time.Now())
+	return worst, back, w.failures(), nil
+}
+
+func ledBy(parts []raw.Partition, node int32) []int {
+	var out []int
+	for p, s := range parts {
+		if s.Leader == node {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+func all(n int) []int {
+	out := make([]int, n)
+	for i := range out {
+		out[i] = i
+	}
+	return out
+}
