@@ -32,10 +32,9 @@ func Compare(at kafka.Offset, last kafka.LeaderEpoch, log Extent) (Verdict, kafk
 		return TooOld, none
 	case last == kafka.NoEpoch && at <= log.End:
 		return Agrees, none // an empty log; not for an end above ours: what it stands for is not here
-	case log.Known.Epoch == kafka.NoEpoch && at == log.Start:
-		return Agrees, none // the follower ends where the leader begins, and everything the leader has is newer
 	case log.Known.Epoch == kafka.NoEpoch:
-		return Diverges, kafka.EpochEnd{Epoch: kafka.NoEpoch, End: log.Start} // so they share nothing above the leader's start
+		// They share nothing above the leader's start, and below it nobody knows: the follower begins anew there.
+		return Diverges, kafka.EpochEnd{Epoch: kafka.NoEpoch, End: log.Start}
 	case log.Known.Epoch < last || log.Known.End < at:
 		return Diverges, log.Known
 	}

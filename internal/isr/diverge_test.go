@@ -56,7 +56,11 @@ func align(leader, follower history) (history, int, error) {
 			}
 			return history{start: leader.start}, cuts, nil
 		}
-		to := CutAt(at, follower.known(at.Epoch), follower.start, follower.end())
+		to, anew := CutAt(at, follower.known(at.Epoch), follower.start, follower.end())
+		if anew {
+			follower.start, follower.epochs = to, nil
+			continue
+		}
 		if to > follower.end() || to == follower.end() && follower.last() == kafka.NoEpoch {
 			return follower, cuts, fmt.Errorf("cut at %d changes nothing: leader %v, follower %v", to, leader, follower)
 		}

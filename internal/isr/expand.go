@@ -5,7 +5,7 @@ package isr
 // one that the old leader acknowledged by (I2), and nothing above the epoch's start was. And it is no further behind than a member
 // may be, else it would be put out again.
 func (l *Leader) joins(r *progress) bool {
-	if r.member || r.lost || r.node == l.self {
+	if r.member || r.lost || r.node == l.self || l.refused {
 		return false
 	}
 	return r.counted() >= max(l.hw, l.epochStart, l.marks.required)

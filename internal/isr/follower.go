@@ -8,17 +8,19 @@ import "strandline.dev/internal/kafka"
 // CutAt is where a follower cuts its log when the leader has named the point at which they part (I5). own is the follower's largest
 // epoch at or below the leader's, and where that ends; start and end are the follower's log. When the follower does not have the epoch,
 // it cuts everything newer than what it has below it, and the next fetch goes on from there: in each step at least one epoch goes, so
-// it ends where the logs agree (C002). A point below the follower's start means that nothing of its log is left.
-func CutAt(leader, own kafka.EpochEnd, start, end kafka.Offset) kafka.Offset {
+// it ends where the logs agree (C002). anew says that nothing of the follower's log is in the leader's, so that it begins anew at that point:
+// the leader has no epoch as old as the follower's last, so what the follower has below the leader's start, nobody can vouch for.
+func CutAt(leader, own kafka.EpochEnd, start, end kafka.Offset) (to kafka.Offset, anew bool) {
 	at := min(leader.End, end)
 	switch {
 	case leader.Epoch == kafka.NoEpoch:
+		return at, true
 	case own.Epoch == kafka.NoEpoch: // all that is here is newer than the leader's epoch
 		at = min(at, start)
 	default:
 		at = min(at, own.End)
 	}
-	return at
+	return max(at, 0), at < start
 }
 
 // FollowerWatermark is the high watermark that a follower knows after an answer of its leader whose log it agrees with: what the leader

@@ -40,6 +40,7 @@ type Leader struct {
 	self       kafka.NodeID
 	state      kafka.PartitionState
 	proposed   []kafka.NodeID // nil when no ISR change is open
+	refused    bool           // the controller refused to take somebody in, in this partition epoch
 	epochStart kafka.Offset
 	hw         kafka.Offset // only advance (highwatermark.go) sets it after New
 	replicas   []progress   // self and every other replica, in the order of state.Replicas
@@ -126,7 +127,7 @@ func (l *Leader) Update(s kafka.PartitionState) Effects {
 	}
 	had := l.Admits()
 	l.adopt(s)
-	l.proposed = nil
+	l.proposed, l.refused = nil, false
 	l.forgive()
 	e := l.advance()
 	e.BelowMinISR = had && !l.Admits()

@@ -92,5 +92,9 @@ func (l *Leader) open(isr []kafka.NodeID) {
 	}
 }
 
+// Refused takes in that the controller does not take in whom the leader proposed: it knows something newer about that broker. That ends
+// nothing; but until a newer partition epoch nobody is proposed to come in, so the next proposal gives the change up.
+func (l *Leader) Refused() { l.refused = true }
+
 // Open says whether a proposed change is open.
 func (l *Leader) Open() bool { return l.proposed != nil }

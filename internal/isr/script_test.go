@@ -27,6 +27,7 @@ var rewrite = flag.Bool("rewrite", false, "rewrite the expected output in testda
 //	report 2 12 [epoch=4] [broker=1] [seq=9] [start=0]   replica 2 reports 12 as stored
 //	tick 5000 12                                         5 s have passed, the leader's written end is 12
 //	change [registered=2:1,3:1]                          which ISR is to be proposed? (node:registration of those that may join)
+//	refused                                              the controller refused to take somebody in
 //	held 9                                               up to where do all members have the log start, if the leader has it at 9?
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
@@ -105,6 +106,8 @@ func (s *script) run(words []string) error {
 		e = s.leader.Tick(at, a.number(1), 5*time.Second)
 	case "change":
 		s.change(a)
+	case "refused":
+		s.leader.Refused()
 	case "held":
 		fmt.Fprintf(&s.out, "  log start held: %d\n", s.leader.StartHeld(a.number(0)))
 	default:

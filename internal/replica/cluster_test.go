@@ -79,7 +79,7 @@ func (l *clusterLog) count(part string) int {
 }
 
 // inClusterBubble runs f with nodes 1 to n up.
-func inClusterBubble(t *testing.T, n int, f func(c *cluster)) {
+func inClusterBubble(t *testing.T, n int, f func(t *testing.T, c *cluster)) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &cluster{
 			t: t, net: systest.NewNet(), nodes: map[kafka.NodeID]*clusterNode{}, img: metadata.Empty(), changed: make(chan struct{}),
@@ -98,7 +98,7 @@ func inClusterBubble(t *testing.T, n int, f func(c *cluster)) {
 				}
 			}
 		}()
-		f(c)
+		f(t, c)
 	})
 }
 
@@ -462,3 +462,6 @@ func submitted[E metadata.Event](c *cluster) (events []E) {
 }
 
 var errNoController = errors.New("the controller is away")
+
+// waitInBubble lets time pass.
+func waitInBubble(d time.Duration) { time.Sleep(d) }

@@ -11,7 +11,7 @@ import (
 func TestReplication_RecordsReachAllReplicas(t *testing.T) {
 	for _, flush := range []string{"synced", "replicated"} {
 		t.Run(flush, func(t *testing.T) {
-			inClusterBubble(t, 3, func(c *cluster) {
+			inClusterBubble(t, 3, func(t *testing.T, c *cluster) {
 				tp := c.topic("orders", 1, "strandline.flush="+flush)
 				for n := range 50 {
 					if base := c.acked(tp, func() record.Batch { return batch(1 + n%3) }); base < 0 {

@@ -16,7 +16,7 @@ import (
 // TestC001_FollowerThatRestartsKeepsWhatItStored: a follower restarts before it has heard that a record is committed, and leads at once. It
 // does not cut at the watermark it knows, so the record stays.
 func TestC001_FollowerThatRestartsKeepsWhatItStored(t *testing.T) {
-	inClusterBubble(t, 2, func(c *cluster) {
+	inClusterBubble(t, 2, func(t *testing.T, c *cluster) {
 		tp := c.topic("orders", 1)
 		c.acked(tp, oneBatch)
 		c.alike(tp)
@@ -68,7 +68,7 @@ func hostName(id kafka.NodeID) string { return "n" + id.String() }
 func TestC002_DivergenceTwiceInARow(t *testing.T) {
 	for last := range kafka.NodeID(3) {
 		last++
-		inClusterBubble(t, 3, func(c *cluster) {
+		inClusterBubble(t, 3, func(t *testing.T, c *cluster) {
 			tp := c.topic("orders", 1)
 			for range 5 {
 				c.acked(tp, oneBatch)
@@ -100,7 +100,7 @@ func TestC002_DivergenceTwiceInARow(t *testing.T) {
 // TestC005_DivergenceIsAppliedBeforeAnyWatermark: a deposed leader with a record that nobody has follows a leader whose watermark is above that
 // record. At no time does it think its own record committed.
 func TestC005_DivergenceIsAppliedBeforeAnyWatermark(t *testing.T) {
-	inClusterBubble(t, 3, func(c *cluster) {
+	inClusterBubble(t, 3, func(t *testing.T, c *cluster) {
 		tp := c.topic("orders", 1)
 		for range 5 {
 			c.acked(tp, oneBatch)
@@ -132,7 +132,7 @@ func TestC005_DivergenceIsAppliedBeforeAnyWatermark(t *testing.T) {
 
 // TestC007_LatestNeverGoesBack: over many moves of the leadership the latest offset, asked by clients that know the epoch, never falls.
 func TestC007_LatestNeverGoesBack(t *testing.T) {
-	inClusterBubble(t, 3, func(c *cluster) {
+	inClusterBubble(t, 3, func(t *testing.T, c *cluster) {
 		tp := c.topic("orders", 1)
 		latest, answered := kafka.Offset(0), 0
 		ask := func() {
@@ -152,7 +152,7 @@ func TestC007_LatestNeverGoesBack(t *testing.T) {
 			c.lead(tp, kafka.NodeID(1+n%3))
 			for range 5 {
 				ask()
-				pollInBubble(time.Millisecond, func() bool { return false })
+				waitInBubble(time.Millisecond)
 			}
 		}
 		if answered < 60 {
@@ -164,7 +164,7 @@ func TestC007_LatestNeverGoesBack(t *testing.T) {
 // TestC008_LastReplicaStanding: the ISR shrinks to one node, which loses power and what it had not synced. What was acknowledged is on the
 // others, and one of them leads.
 func TestC008_LastReplicaStanding(t *testing.T) {
-	inClusterBubble(t, 3, func(c *cluster) {
+	inClusterBubble(t, 3, func(t *testing.T, c *cluster) {
 		tp := c.topic("orders", 1, "strandline.flush=replicated")
 		c.acked(tp, oneBatch)
 		c.alike(tp)
@@ -199,7 +199,7 @@ func TestC008_LastReplicaStanding(t *testing.T) {
 
 // TestC010_IsolatedLeaderAcknowledgesNothing: cut off from all, also from the controller, which has given the leadership away.
 func TestC010_IsolatedLeaderAcknowledgesNothing(t *testing.T) {
-	inClusterBubble(t, 3, func(c *cluster) {
+	inClusterBubble(t, 3, func(t *testing.T, c *cluster) {
 		tp := c.topic("orders", 1)
 		c.acked(tp, oneBatch)
 		c.alike(tp)
@@ -231,7 +231,7 @@ func TestC010_IsolatedLeaderAcknowledgesNothing(t *testing.T) {
 
 // TestC011_ParkedOnADeposedLeaderFails: at once, with "not the leader", also when its offset is committed by another's records.
 func TestC011_ParkedOnADeposedLeaderFails(t *testing.T) {
-	inClusterBubble(t, 3, func(c *cluster) {
+	inClusterBubble(t, 3, func(t *testing.T, c *cluster) {
 		tp := c.topic("orders", 1)
 		c.acked(tp, oneBatch)
 		c.alike(tp)
@@ -256,7 +256,7 @@ func TestC011_ParkedOnADeposedLeaderFails(t *testing.T) {
 
 // TestC014_FollowerAheadIsCutAndGoesOn: an operator made a node with fewer records the leader. The others follow it, and say what they cut.
 func TestC014_FollowerAheadIsCutAndGoesOn(t *testing.T) {
-	inClusterBubble(t, 2, func(c *cluster) {
+	inClusterBubble(t, 2, func(t *testing.T, c *cluster) {
 		tp := c.topic("orders", 1, "min.insync.replicas=1")
 		for range 5 {
 			c.acked(tp, oneBatch)
@@ -282,7 +282,7 @@ func TestC014_FollowerAheadIsCutAndGoesOn(t *testing.T) {
 
 // TestC015_IdlePartitionComesBackIntoTheISR: without any traffic, also where no record was ever written.
 func TestC015_IdlePartitionComesBackIntoTheISR(t *testing.T) {
-	inClusterBubble(t, 3, func(c *cluster) {
+	inClusterBubble(t, 3, func(t *testing.T, c *cluster) {
 		tp := c.topic("orders", 2)
 		c.acked(tp, oneBatch)
 		c.alike(tp)
@@ -301,7 +301,7 @@ func TestC015_IdlePartitionComesBackIntoTheISR(t *testing.T) {
 // TestI12_ProducerStateIsOnFollowers: a batch whose answer was lost with the leader is sent again to the next one, and answered with the
 // original offset; and the one after it is in order.
 func TestI12_ProducerStateIsOnFollowers(t *testing.T) {
-	inClusterBubble(t, 3, func(c *cluster) {
+	inClusterBubble(t, 3, func(t *testing.T, c *cluster) {
 		tp := c.topic("orders", 1)
 		var bases []kafka.Offset
 		for seq := range int32(8) {
@@ -327,7 +327,7 @@ func TestI12_ProducerStateIsOnFollowers(t *testing.T) {
 
 // TestC021_AllLosePowerAtOnce: under `synced` nothing acknowledged goes with everything that was not synced, on all three nodes.
 func TestC021_AllLosePowerAtOnce(t *testing.T) {
-	inClusterBubble(t, 3, func(c *cluster) {
+	inClusterBubble(t, 3, func(t *testing.T, c *cluster) {
 		tp := c.topic("orders", 1)
 		last := kafka.Offset(0)
 		for round := range 5 {
