@@ -29,6 +29,7 @@ type testCluster struct {
 	disks map[kafka.NodeID]*systest.FS
 	nodes map[kafka.NodeID]*testMember
 	every int
+	gone  bool // the quorums are told of connections that end
 	log   *slog.Logger
 }
 
@@ -52,7 +53,7 @@ func addressOf(id kafka.NodeID) string { return hostOf(id) + ":9093" }
 // newTestCluster makes a cluster whose controllers are nodes 1 to controllers. Nothing runs yet.
 func newTestCluster(t *testing.T, controllers int) *testCluster {
 	c := &testCluster{
-		t: t, net: systest.NewNet(), disks: map[kafka.NodeID]*systest.FS{}, nodes: map[kafka.NodeID]*testMember{},
+		t: t, gone: true, net: systest.NewNet(), disks: map[kafka.NodeID]*systest.FS{}, nodes: map[kafka.NodeID]*testMember{},
 		log: slog.New(slog.DiscardHandler),
 	}
 	if os.Getenv("QUORUM_TEST_LOG") != "" {
@@ -78,7 +79,15 @@ func (c *testCluster) open(id kafka.NodeID) (*testMember, error) {
 	}
 	incarnation := kafka.ID{byte(id), byte(dir.StartNumber())}
 	log := c.log.With("at", id)
+	var q *Quorum
+	opened := make(chan struct{})
 	peers := peer.New(peer.Config{
+		Gone: func(who peer.Identity, class peer.Class) {
+			<-opened
+			if class == peer.Control && c.gone {
+				q.Gone(who)
+			}
+		},
 		Net: host, Log: log, Metrics: metrics.New().Peer,
 		Self: func() peer.Identity {
 			self := dir.Identity()
@@ -86,12 +95,13 @@ func (c *testCluster) open(id kafka.NodeID) (*testMember, error) {
 		},
 		Resolve: func(to kafka.NodeID) (string, bool) { return addressOf(to), true },
 	})
-	q, err := Open(Config{Machine: machine, Dir: dir, Node: id, Controllers: c.list, Peers: peers, Log: log, SnapshotEntries: c.every})
+	q, err = Open(Config{Machine: machine, Dir: dir, Node: id, Controllers: c.list, Peers: peers, Log: log, SnapshotEntries: c.every})
 	if err != nil {
 		peers.Close()
 		_ = dir.Close(storage.CloseOptions{})
 		return nil, err
 	}
+	close(opened)
 	l, err := host.Listen(addressOf(id))
 	if err != nil {
 		return nil, err

@@ -71,6 +71,9 @@ type Quorum struct {
 	// waiting and placeless say what this node waits for.
 	waiting, placeless atomic.Pointer[string]
 
+	// gone holds a leader whose connection has ended.
+	gone chan kafka.NodeID
+
 	running    atomic.Bool
 	stopped    chan struct{}
 	lifetime   context.Context // of Run
@@ -110,6 +113,7 @@ func Open(c Config) (*Quorum, error) {
 		proposals:  make(chan proposal),
 		arrivals:   make(chan arrival, arrivalsMax),
 		tasks:      make(chan func(*loop) error),
+		gone:       make(chan kafka.NodeID, 1),
 		image:      newCell(start.snapshot.Image),
 		leadership: newCell(Leadership{Term: start.vote.Term, Leader: kafka.NoNode}),
 		stopped:    make(chan struct{}),
@@ -163,6 +167,7 @@ func (q *Quorum) run(ctx context.Context) error {
 	if q.peers != nil {
 		q.background.Go(func() { q.observe(q.lifetime) })
 		q.background.Go(func() { q.seekPlace(q.lifetime) })
+		q.background.Go(func() { q.inherit(q.lifetime) })
 	}
 	err = l.run(ctx)
 	end()
