@@ -165,10 +165,10 @@ func (p *partition) absorbCut(pl *pull, at kafka.EpochEnd) next {
 	}
 	l := p.mu.log
 	start, end, known := l.Start(), l.End(), p.mu.hw
-	to := isr.CutAt(at, l.EpochEndFor(at.Epoch), start, end)
+	to, anew := isr.CutAt(at, l.EpochEndFor(at.Epoch), start, end)
 	cut := func() error { return l.TruncateTo(to) }
-	if to < start { // nothing of this log is in the leader's
-		cut = func() error { return l.Reset(max(to, 0)) }
+	if anew {
+		cut = func() error { return l.Reset(to) }
 	}
 	return p.workLocked(pl, "truncate", cut, func() {
 		p.env.log.Info("log truncated to where it parts from the leader's", "partition", p.tp.String(), "leader", pl.from.leader,
