@@ -51,7 +51,7 @@ func TestISR_IdlePartitionsChangeNothing(t *testing.T) {
 		c.acked(tp, oneBatch)
 		c.alike(tp)
 		before := len(submitted[metadata.AlterISR](c))
-		waitInBubble(10*time.Minute)
+		waitInBubble(10 * time.Minute)
 		if n := len(submitted[metadata.AlterISR](c)); n != before {
 			t.Errorf("%d events", n-before)
 		}
@@ -264,7 +264,7 @@ func TestReplication_IdlePartitionsAreNotNamed(t *testing.T) {
 		tp := c.topic("orders", 400)
 		c.acked(tp, oneBatch)
 		c.alike(tp)
-		waitInBubble(3*time.Second)
+		waitInBubble(3 * time.Second)
 		f := c.nodes[2].host.repl.fetchers.by[1]
 		if n := len(f.request.parts); n != 0 || f.round < 5 {
 			t.Errorf("an idle fetch, in round %d, names %d partitions", f.round, n)
