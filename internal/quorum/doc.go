@@ -37,13 +37,13 @@
 //
 // Concurrency: two goroutines, both inside Run, and one more for the length of a sync: log and copy are synced at the same time. The
 // loop owns the raft core, the raft view of the log, and the Image it publishes; the append goroutine owns vote, snapshot files and
-// all writes to the log. They talk by two mailboxes. With peers there are two more: one fetches while this node is no member or
-// has no leader, one asks for the place of a former directory; and one for each snapshot on offer. Requests of other nodes run in
+// all writes to the log. They talk by two mailboxes. With peers there are three more: one fetches while this node is no member or
+// has no leader, one asks for the place of a former directory, one looks after a leader whose connection has ended; and one for each snapshot on offer. Requests of other nodes run in
 // peer's goroutines and reach the loop as tasks. Image, Leadership and LogEnd are lock-free and may be called from anywhere.
 //
 // Files: quorum.go (what others call), loop.go (the loop), apply.go (committed entries), append.go (the append goroutine),
 // transport.go (raft messages), observe.go (fetching), pieces.go (snapshots over the network), install.go (and onto the disk),
-// membership.go (changes of the voters), controllers.go (the configured list), agree.go (forming among several), forming.go
+// membership.go (changes of the voters), handover.go and inherit.go (leaders that stop or die), controllers.go (the configured list), agree.go (forming among several), forming.go
 // (whose directory this is; a first start), disaster.go (recovery from one node), recover.go (what a start finds), follow.go (an
 // observer's log), mend.go (log and copy compared), repair.go (a damaged log), tail.go (what its files still hold), voters.go (raft ids),
 // raftlog.go (raft.Storage over storage.Log), logcopy.go (the second copy of the newest entries), copyfile.go, entry.go, vote.go,

@@ -2,114 +2,53 @@ package quorum
 
 import (
 	"context"
-	"errors"
-	"slices"
 	"time"
-
-	"go.etcd.io/raft/v3"
-	"go.etcd.io/raft/v3/tracker"
-
-	"strandline.dev/internal/kafka"
-	"strandline.dev/internal/peer"
 )
 
-// Two ways to a new leader without waiting for an election time-out: the old one hands over, or it is known to be dead.
+// handOverEvery is the time between attempts to hand the leadership over; raft gives one up after an election time-out.
+const handOverEvery = 500 * time.Millisecond
 
-// HandOver makes this node, if it leads, hand its leadership to the voter that is furthest, and returns when it leads no more. A planned stop begins
-// with it. Errors: ErrNoLeader when nobody could take over before ctx ended; this node then leads on.
+// HandOver gives the leadership to the voter that is furthest, and returns when this node does not lead. For a planned stop: without it
+// the others wait for an election time-out, and may learn only then what was committed last. Errors: ErrNoLeader (nobody else could lead), ErrStopped, that of
+// ctx.
 func (q *Quorum) HandOver(ctx context.Context) error {
-	for {
-		led := q.LeadershipChanged()
+	for q.inForce() {
+		changed := q.LeadershipChanged()
 		if !q.Leadership().Leading {
 			return nil
 		}
+		var to uint64
 		err := q.onLoop(ctx, func(l *loop) error {
-			if to := l.furthest(); to != raft.None {
-				l.node.TransferLeader(to) // for one already on its way raft does nothing
+			if to = l.successor(); to != 0 {
+				l.node.TransferLeader(to)
 			}
 			return nil
 		})
-		if errors.Is(err, ErrStopped) {
-			return nil
+		switch {
+		case err != nil:
+			return err
+		case to == 0:
+			return ErrNoLeader
 		}
-		again := time.NewTimer(handOverRetry)
 		select {
-		case <-led:
-		case <-again.C:
+		case <-changed:
+		case <-time.After(handOverEvery):
+		case <-q.stopped:
+			return ErrStopped
 		case <-ctx.Done():
-		}
-		again.Stop()
-		if ctx.Err() != nil && q.Leadership().Leading {
-			return errors.Join(ErrNoLeader, ctx.Err())
+			return ctx.Err()
 		}
 	}
+	return nil
 }
 
-// furthest is the other voter that is heard and has most of the log, or None.
-func (l *loop) furthest() (best uint64) {
-	match := uint64(0)
-	l.node.WithProgress(func(id uint64, typ raft.ProgressType, p tracker.Progress) {
-		if id != l.self && typ == raft.ProgressTypePeer && l.silentFor(id) < aliveWithin && slices.Contains(l.conf.GetVoters(), id) && p.Match > match {
+// successor is the other voter that was heard lately and has come furthest, or 0.
+func (l *loop) successor() uint64 {
+	var best, match uint64
+	for id, p := range l.node.Status().Progress {
+		if id != l.self && !p.IsLearner && p.RecentActive && (best == 0 || p.Match > match || p.Match == match && id < best) {
 			best, match = id, p.Match
 		}
-	})
+	}
 	return best
-}
-
-// Gone says that a connection which another node had opened has ended. If that node leads and nobody listens at its address any more, its process is
-// dead: the voters do not wait for the election time-out. It never blocks. A process that only looks dead costs an election, and no more than that:
-// it hears of the newer term.
-func (q *Quorum) Gone(who peer.Identity) {
-	if !q.isMember.Load() || q.Leadership().Leader != who.Node {
-		return
-	}
-	select {
-	case q.gone <- who.Node:
-	default: // it is being looked after
-	}
-}
-
-// inherit looks for leaders that are gone. It ends with ctx.
-func (q *Quorum) inherit(ctx context.Context) {
-	for {
-		select {
-		case node := <-q.gone:
-			q.inheritFrom(ctx, node)
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-func (q *Quorum) inheritFrom(ctx context.Context, node kafka.NodeID) {
-	ctx, cancel := context.WithTimeout(ctx, probeMax)
-	defer cancel()
-	term := q.Leadership().Term
-	if !errors.Is(q.peers.Probe(ctx, node), peer.ErrRefused) {
-		return
-	}
-	for turn := range controllersMax {
-		done := false
-		if q.onLoop(ctx, func(l *loop) error { done = l.succeed(node, term, turn); return nil }) != nil || done {
-			return
-		}
-		// The one whose turn it was may be dead too, or behind.
-		pause(ctx, turnEvery)
-	}
-}
-
-// succeed forgets a leader that is dead, so that this node votes for another one, and campaigns if it is this node's turn: the voters go one after the
-// other, in the order of their ids, or they would split the vote. It says whether there is nothing more to do.
-func (l *loop) succeed(dead kafka.NodeID, term uint64, turn int) bool {
-	status := l.node.BasicStatus()
-	if status.GetTerm() != term || status.RaftState == raft.StateLeader || status.Lead != raft.None && l.nodeOf(status.Lead) != dead {
-		return true
-	}
-	_ = l.node.ForgetLeader()
-	heirs := slices.DeleteFunc(slices.Clone(l.conf.GetVoters()), func(id uint64) bool { return l.nodeOf(id) == dead })
-	slices.Sort(heirs)
-	if i := slices.Index(heirs, l.self); i >= 0 && i == turn {
-		_ = l.node.Campaign()
-	}
-	return turn >= len(heirs)
 }

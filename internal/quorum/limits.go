@@ -105,9 +105,9 @@ const (
 	learnerPatience, caughtUpEntries = 30 * time.Second, 256
 	// changeRetry paces requests for a change that find no leader; changeWaitersMax bounds those that wait for the same change.
 	changeRetry, changeWaitersMax = 250 * time.Millisecond, 16
-	// handOverRetry paces a hand-over that raft has given up. probeMax bounds all that follows the end of a leader's connection; turnEvery is how long
-	// each voter has for an election before the next one tries: some syncs of a slow disk.
-	handOverRetry, probeMax, turnEvery = 100 * time.Millisecond, 2 * time.Second, 60 * time.Millisecond
+	// probeMax bounds all that follows the end of a leader's connection; turnEvery is how long each voter has for an election before the next one
+	// tries: some syncs of a slow disk.
+	probeMax, turnEvery = 2 * time.Second, 60 * time.Millisecond
 	// seekEvery and seekWaitMax pace a node that asks for the place of its former directory.
 	seekEvery, seekWaitMax = time.Second, time.Minute
 )
