@@ -210,7 +210,7 @@ func (w *world) settleLosses(img *metadata.Image) {
 		if n.lossy[p] && member && n.up && b != nil && b.Incarnation == n.incarnation && !n.foundDamaged[p] {
 			w.fail("P16: %v may have lost records of partition %d, has registered, and is in ISR %v or ELR %v", n, p, s.ISR, s.ELR)
 		}
-		if !member && (n.up && b != nil && b.Incarnation == n.incarnation || n.foundDamaged[p]) {
+		if !member && n.up && b != nil && b.Incarnation == n.incarnation && !n.foundDamaged[p] {
 			n.lossy[p] = false
 		}
 		if slices.Contains(s.Replicas, n.id) && !slices.Contains(s.ISR, n.id) || n.lossy[p] {

@@ -87,6 +87,9 @@ func (r *replica) propose() {
 		}
 		r.asking = false
 		res := reply.([]metadata.ISRResult)[0]
+		if res.Code == kafka.IneligibleReplica {
+			r.core.Refused()
+		}
 		if res.State.PartitionEpoch > r.state.PartitionEpoch && res.State.LeaderEpoch == r.state.LeaderEpoch {
 			r.state = res.State
 			r.carry(r.core.Update(res.State))

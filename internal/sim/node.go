@@ -196,6 +196,8 @@ func (n *node) judged(p int) {
 		n.w.after(10*time.Millisecond, n, func() { n.judged(p) })
 	default:
 		n.foundDamaged[p] = false
+		n.w.trace("%v: the controller knows that partition %d is damaged; it begins anew", n, p)
+		n.w.settleLosses(n.w.ctl.committed)
 		r.offline, r.state.PartitionEpoch = false, -1
 		r.sync()
 		n.assignAll()
@@ -349,9 +351,15 @@ func (n *node) heartbeat() {
 
 // submit sends an event to the controller. then is told the reply when it is committed, if the answer comes through to this process.
 func (n *node) submit(ev metadata.Event, then func(reply any)) {
-	w := n.w
+	w, life := n.w, n.life
 	w.send(n.index, w.controllerAt(), nil, func() {
-		w.ctl.decide(ev, func(reply any) { w.send(w.controllerAt(), n.index, n, func() { then(reply) }) })
+		w.ctl.decide(ev, func(reply any) {
+			w.send(w.controllerAt(), n.index, n, func() {
+				if n.life == life { // the connection died with the process
+					then(reply)
+				}
+			})
+		})
 	})
 }
 
