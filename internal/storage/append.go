@@ -200,8 +200,9 @@ func (l *Log) noteLocked(h BatchHeader, pos, atMs int64) {
 	l.hintLocked(readHint{s, h.Base, pos})
 	l.mu.producers.note(h, atMs)
 	if h.Epoch > l.mu.epochs.latest() {
+		// The epochs file waits for the next checkpoint, as producer state does: recovery finds the epochs of records by itself, and after
+		// a start the first record of each of thousands of logs would write one.
 		l.mu.epochs = l.mu.epochs.note(h.Epoch, h.Base)
-		l.mu.caches.epochs = true // written by housekeeping: recovery finds the epochs of records by itself
 	}
 	s.size, s.end = pos+h.Bytes, h.End
 	l.mu.size += h.Bytes

@@ -176,7 +176,8 @@ func (l *Log) EpochAt(off kafka.Offset) kafka.LeaderEpoch {
 }
 
 // AssignEpoch records that leader epoch e begins at the log's end, before any record of it exists: an idle partition must be
-// able to answer for its newest epoch (C015). An older epoch is ErrInvalidAppend.
+// able to answer for its newest epoch (C015). An older epoch is ErrInvalidAppend. A crash forgets an epoch without records, and the
+// registration that follows raises it again.
 func (l *Log) AssignEpoch(e kafka.LeaderEpoch) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -188,8 +189,8 @@ func (l *Log) AssignEpoch(e kafka.LeaderEpoch) error {
 		return fmt.Errorf("%w: epoch %d after %d", ErrInvalidAppend, e, latest)
 	}
 	if e > latest {
+		// No reason to write the epochs file, which is a cache: every start assigns an epoch to every log.
 		l.mu.epochs = l.mu.epochs.note(e, l.mu.end)
-		l.mu.caches.epochs = true // written by housekeeping
 	}
 	return nil
 }

@@ -56,7 +56,7 @@ func (r *recovery) caches() error {
 			l.mu.caches.saved = append(l.mu.caches.saved, at)
 		}
 	}
-	l.mu.caches.epochs = epochsAt < end || ahead
+	l.mu.caches.epochs = ahead // else it may lag behind until the next checkpoint
 	l.mu.caches.whole = producersAt == end && epochsAt == end && indexAt == end && !ahead && !r.staleIndex && len(unusable) == 0
 	l.mu.caches.wholeAt = end
 	return r.dropCaches(snapshots, unusable, ahead)
