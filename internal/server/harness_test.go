@@ -60,6 +60,14 @@ type testOptions struct {
 	listen   []Listener // further listeners; Net is filled in
 }
 
+// bind opens the listener of a test's broker.
+func (o *testOptions) bind(t testing.TB) net.Listener {
+	if o.listener != nil {
+		return o.listener()
+	}
+	return listenLoopback(t, "127.0.0.1:0")
+}
+
 // logBuffer keeps what was logged.
 type logBuffer struct {
 	mu sync.Mutex
@@ -127,11 +135,7 @@ func newTestBroker(t testing.TB, o testOptions) *testBroker {
 		Metrics: b.metrics.Broker,
 	})
 	t.Cleanup(b.groups.Close)
-	bind := o.listener
-	if bind == nil {
-		bind = func() net.Listener { return listenLoopback(t, "127.0.0.1:0") }
-	}
-	nl := bind()
+	nl := o.bind(t)
 	b.addr = nl.Addr().String()
 	epoch := b.register(run, ctl, machine, dir, append([]Listener{{Name: "plain", Net: nl}}, o.listen...))
 	b.control = &testController{Controller: ctl}

@@ -49,7 +49,7 @@ const (
 	shelfShare   = 4
 	shelfIdle    = 100 * time.Millisecond
 	shelfClasses = 14
-	// outKeep is the largest encoding buffer a connection keeps between responses, and the size at which it writes early.
+	// outKeep is the largest encoding buffer that is used again, and the size at which a connection writes early.
 	outKeep = 64 << 10
 	// writeChunk is the part of a response written under one write deadline, so that a slow but living peer gets all of it.
 	writeChunk = 1 << 20

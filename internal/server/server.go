@@ -95,6 +95,7 @@ type Server struct {
 	inflate  inflation                    // the batches that are being decompressed
 	frames   shelf                        // of request bytes
 	encoders sync.Pool                    // of *wire.FetchEncoder
+	outs     sync.Pool                    // of *[]byte: encoded answers
 	fetches  sync.Pool                    // of *fetchWork
 	apis     []wire.API                   // what is served: what ApiVersions answers
 	counts   map[int16]prometheus.Counter // of requests, by key

@@ -36,6 +36,14 @@ type shelfClass struct {
 // frameClass returns the class whose buffers hold n bytes.
 func frameClass(n int) int { return bits.Len(uint(max(n, 1)-1) / frameMin) }
 
+// frameRoom is how many bytes the buffer has that take returns for n.
+func frameRoom(n int) int {
+	if n > frameMax {
+		return n
+	}
+	return frameMin << frameClass(n)
+}
+
 // take returns an empty buffer with room for n bytes.
 func (s *shelf) take(n int) *frame {
 	if n > frameMax {

@@ -14,7 +14,8 @@ import (
 // writer answers the requests of one connection in request order. Answers that are ready together leave in one write.
 type writer struct {
 	c     *conn
-	out   []byte // encoded answers that are not written yet
+	out   []byte  // encoded answers that are not written yet
+	box   *[]byte // where out came from, and goes when it has been written: an idle connection keeps no buffer
 	timer *time.Timer
 	held  lease // of out, while it is large
 }
@@ -185,6 +186,9 @@ func (w *writer) after(t time.Time) <-chan time.Time {
 
 // send encodes x's answer, and writes it if it is large.
 func (w *writer) send(x *exchange) bool {
+	if w.box == nil && x.reply.Response != nil {
+		w.takeBuffer()
+	}
 	switch resp := x.reply.Response.(type) {
 	case nil:
 		return true
@@ -223,6 +227,7 @@ const fetchCopyMax = 16 << 10
 // flush writes what has been encoded.
 func (w *writer) flush() bool {
 	if len(w.out) == 0 {
+		w.giveBuffer()
 		return true
 	}
 	if cap(w.out) > outKeep {
@@ -230,11 +235,26 @@ func (w *writer) flush() bool {
 	}
 	ok := w.writeOut()
 	w.held.release()
-	w.out = w.out[:0]
-	if cap(w.out) > outKeep {
-		w.out = nil
-	}
+	w.giveBuffer()
 	return ok
+}
+
+// takeBuffer gets a buffer for answers from those that all connections share.
+func (w *writer) takeBuffer() {
+	box, _ := w.c.server.outs.Get().(*[]byte)
+	if box == nil {
+		box = new([]byte)
+	}
+	w.box, w.out = box, (*box)[:0]
+}
+
+// giveBuffer gives it back, empty; a large one is left to the collector.
+func (w *writer) giveBuffer() {
+	if w.box != nil && cap(w.out) <= outKeep {
+		*w.box = w.out[:0]
+		w.c.server.outs.Put(w.box)
+	}
+	w.box, w.out = nil, nil
 }
 
 // writeOut sends the encoded answers.

@@ -22,6 +22,10 @@ func ParseRequestHeader(frame []byte) (h RequestHeader, body []byte, err error) 
 	return p.Parse(frame)
 }
 
+// clientIDKept is the longest client id that is kept for the next request, in bytes: an idle connection must not hold the 32 KiB that an id
+// may have.
+const clientIDKept = 256
+
 // HeaderParser parses the headers of one connection, whose client id is the same in each: it is allocated once.
 type HeaderParser struct {
 	last *string
@@ -72,6 +76,9 @@ func (p *HeaderParser) clientID(b []byte) (id *string, rest []byte, err error) {
 	}
 	if p.last == nil || *p.last != string(b[:n]) {
 		s := string(b[:n])
+		if n > clientIDKept {
+			return &s, b[n:], nil
+		}
 		p.last = &s
 	}
 	return p.last, b[n:], nil
