@@ -103,6 +103,7 @@ func (l *loop) applyChange(ctx context.Context, e *raftpb.Entry) error {
 	}
 	l.snapshotDone(snapshotDone{id: snap.snapshotID, conf: snap.Conf, durable: true})
 	l.entries, l.bytes = 0, 0
+	l.publishLeadership(nil) // a member knows its leader from raft, an observer by hearsay
 	return nil
 }
 

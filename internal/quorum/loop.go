@@ -276,8 +276,12 @@ func firstOfTerm(entries []*raftpb.Entry, term uint64) uint64 {
 	panic(fmt.Sprintf("quorum: leader of term %d without a first entry", term))
 }
 
-// watchLeader says, now and then, that nobody leads.
+// watchLeader says, now and then, that nobody leads. A learner never campaigns, so raft would let it believe for ever in a leader that sends it
+// nothing any more, because it was taken out again.
 func (l *loop) watchLeader() {
+	if lead := l.node.BasicStatus().Lead; lead != raft.None && lead != l.self && l.silentFor(lead) > aliveWithin {
+		_ = l.node.ForgetLeader()
+	}
 	if l.q.Leadership().Leader != kafka.NoNode {
 		if !l.leaderless.IsZero() {
 			l.leaderless = time.Time{}

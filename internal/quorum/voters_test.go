@@ -9,7 +9,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.etcd.io/raft/v3/raftpb"
+
 	"strandline.dev/internal/kafka"
+	"strandline.dev/internal/metadata"
 	"strandline.dev/internal/sys/systest"
 )
 
@@ -201,6 +204,44 @@ func TestARemovedControllerThatWasAwayLearnsIt(t *testing.T) {
 			c.end()
 		}
 	})
+}
+
+// A learner that is taken out again before it has heard so is told by nobody: it has to ask.
+func TestALearnerThatWasDroppedLearnsIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newTestCluster(t, 3)
+		c.start(1, 2, 3, 4)
+		c.registered(4)
+		c.agree(c.fill(3))
+		l := c.leader(time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		// It hears that it is a learner, and then nothing more from the leader.
+		ask := membership{Change: addVoter, Voter: l.q.learnerRow(c.nodes[4])}
+		go func() { defer cancel(); _, _ = l.q.changeHere(ctx, ask) }()
+		c.eventually("node 4 is a learner", time.Second, func() bool { return c.nodes[4].q.isMember.Load() })
+		c.net.CutBoth(hostOf(l.id), hostOf(4))
+		if err := l.q.onLoop(t.Context(), func(l *loop) error {
+			l.want = nil
+			l.proposeChange(change(raftpb.ConfChangeRemoveNode, ask.Voter.RaftID), l.tableWithout(ask.Voter.RaftID))
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		last := c.fill(2)
+		c.eventually("node 4 knows that it is none", 10*time.Second, func() bool {
+			return !c.nodes[4].q.isMember.Load() && c.nodes[4].q.Image().Version() >= last
+		})
+		c.net.HealAll()
+		c.agree(c.fill(1))
+		c.end()
+	})
+}
+
+// learnerRow is a node's row of the table.
+func (q *Quorum) learnerRow(m *testMember) metadata.Voter {
+	d := m.dir.Identity().DirectoryID
+	id, _ := raftID(d)
+	return metadata.Voter{RaftID: id, Node: m.id, Directory: d, Address: addressOf(m.id)}
 }
 
 func TestARestoredControllerIsRefused(t *testing.T) {
