@@ -43,6 +43,9 @@ func (c *controller) decide(ev metadata.Event, reply func(any)) {
 		ev = r
 	}
 	d := c.working.Decide(ev)
+	if r, ok := d.Reply.(metadata.Registered); ok && r.OK() {
+		c.lastHeard[ev.(metadata.RegisterBroker).Node] = w.now
+	}
 	if len(d.Records) > 0 {
 		next, err := c.working.Apply(c.working.Version()+1, d.Records)
 		if err != nil {
@@ -51,9 +54,6 @@ func (c *controller) decide(ev metadata.Event, reply func(any)) {
 		c.working = next
 	}
 	c.pending = append(c.pending, pending{image: c.working, reply: func() {
-		if r, ok := d.Reply.(metadata.Registered); ok && r.OK() {
-			c.lastHeard[ev.(metadata.RegisterBroker).Node] = w.now
-		}
 		reply(d.Reply)
 	}})
 	term := c.term
