@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"strandline.dev/internal/kafka"
+	"strandline.dev/internal/metadata"
 )
 
 // sessions remembers when the active controller last heard each broker. Heartbeats touch it from their own goroutines, so that they never wait for
@@ -49,5 +50,13 @@ func (s *sessions) forgive(slept time.Duration) {
 	s.since = s.since.Add(slept)
 	for n, at := range s.heard {
 		s.heard[n] = at.Add(slept)
+	}
+}
+
+// registered begins the session of a process whose registration was accepted, before it is committed and long before it is ready: a late
+// request of an older process, or of another disk, must not find that nobody holds the node id.
+func (c *Controller) registered(ev metadata.Event, reply any) {
+	if r, ok := reply.(metadata.Registered); ok && r.OK() {
+		c.sessions.touch(ev.(metadata.RegisterBroker).Node, time.Now())
 	}
 }
