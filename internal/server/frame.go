@@ -54,7 +54,7 @@ func (c *conn) readRequest() (*exchange, error) {
 }
 
 // readFrame reads the bytes of one frame. Buffer and budget grow with what has arrived, at most fourfold, whatever the frame announces
-// (C086), from what the peer's last frame had: peers that publish send many of one size, and growing copies a third of each.
+// (C086), from what the peer's last frames had: peers that publish send many of one size, and growing copies a third of each.
 func (c *conn) readFrame(x *exchange) error {
 	head, err := c.in.Peek(frameHead)
 	if err != nil {
@@ -72,29 +72,26 @@ func (c *conn) readFrame(x *exchange) error {
 	if first < c.proven && x.lease.b.roomy(c.proven) {
 		first = c.proven
 	}
+	x.frame = c.server.frames.take(min(size, first))
 	defer x.lease.settle()
-	want := min(size, first)
 	for reserved := 0; ; {
-		room := min(size, frameRoom(want))
-		if !x.lease.Reserve(room - reserved) { // before there is a buffer: hundreds may wait here
+		f := x.frame
+		room := min(size, cap(f.b))
+		if !x.lease.Reserve(room - reserved) {
 			return c.ctx.Err()
 		}
-		reserved = room
-		f := c.server.frames.take(want)
-		if x.frame != nil {
-			f.b = append(f.b, x.frame.b...)
-			putFrame(x.frame)
-		}
-		x.frame = f
 		if err := c.fill(f, room, &x.lease); err != nil {
 			return frameError(err)
 		}
 		if room == size {
-			c.proven = size
+			c.proven = max(size, c.proven/2) // small requests in between do not make it forget at once
 			x.call.Received = time.Now()
 			return nil
 		}
-		want = min(size, frameGrowth*room)
+		reserved = room
+		x.frame = c.server.frames.take(min(size, frameGrowth*room))
+		x.frame.b = append(x.frame.b, f.b...)
+		putFrame(f)
 	}
 }
 

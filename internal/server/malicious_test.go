@@ -57,6 +57,34 @@ func TestC086_AnnouncedBytesCostNothing(t *testing.T) {
 	}
 }
 
+// C086: a peer that has sent a large frame is believed when it announces another, but never for more than it has shown, and all such
+// peers together only for half of the budget.
+func TestC086_BelievedBytesAreBounded(t *testing.T) {
+	const peers, limit = 60, 32 << 20
+	b := newTestBroker(t, testOptions{limits: Limits{Memory: 2 * limit}})
+	c := b.dial()
+	c.create("c086", 1)
+	for range peers {
+		peer := b.dial()
+		if got := peer.publish(newProduce("c086", 0, b.newBatch(strings.Repeat("b", 900<<10)))); got.ErrorCode != 0 {
+			t.Fatal(kafka.ErrorCode(got.ErrorCode))
+		}
+		peer.write(append(sizeFrame(99<<20), headerOf(wire.KeyProduce, 9)...))
+	}
+	budget := b.server.budget
+	eventually(t, "all of them are being read", func() bool {
+		budget.mu.Lock()
+		defer budget.mu.Unlock()
+		return len(budget.mu.reading) == peers
+	})
+	if used := budget.Used(); used < 2<<20 || used > limit*3/4 {
+		t.Errorf("%d MiB of %d MiB are held by frames that are only announced", used>>20, limit>>20)
+	}
+	if got := c.publish(newProduce("c086", 0, b.newBatch("served"))); got.ErrorCode != 0 {
+		t.Errorf("a real client: %v", kafka.ErrorCode(got.ErrorCode))
+	}
+}
+
 // C086: a peer that stops in the middle of a frame is closed.
 func TestC086_StalledFrameIsClosed(t *testing.T) {
 	b := newTestBroker(t, testOptions{limits: Limits{FrameStall: 50 * time.Millisecond}})
