@@ -27,9 +27,11 @@ const (
 // runOnce starts a target, runs the suite's load, and stops it.
 func (f *flags) runOnce(suite string, t target) result {
 	r := result{Suite: suite, Target: t.name, Values: map[string]float64{}}
-	if err := warm(); err != nil {
-		r.Error = err.Error()
-		return r
+	if suite == suiteThroughput {
+		if err := warm(); err != nil {
+			r.Error = err.Error()
+			return r
+		}
 	}
 	began := time.Now()
 	s, err := f.start(t)
