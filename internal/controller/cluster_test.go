@@ -309,6 +309,11 @@ func TestHolderSilent_AnotherDiskWaitsForTheHolder(t *testing.T) {
 		if took := time.Since(begun); took < 9*time.Second || took > 11*time.Second {
 			t.Errorf("taken after %v", took)
 		}
+		// The newcomer holds the node id from now on, although it has sent no heartbeat: what the old disk's process asked for long ago
+		// and comes now is refused.
+		if code := c.must(3, registration(3)).(metadata.Registered).Code; code != kafka.DuplicateBrokerRegistration {
+			t.Errorf("a late request of the old process: %v", code)
+		}
 	})
 }
 
@@ -379,7 +384,7 @@ func TestI4_WhoHasMostLeadsOnlyByTheOperatorsAct(t *testing.T) {
 			t.Fatalf("broker %v leads by itself", leader)
 		}
 		r := c.must(2, metadata.RecoverPartitions{Partitions: ends[:1]}).([]metadata.Recovered)
-		if leader, epoch := c.leader("a"); !r[0].OK() || r[0].End != 5 || leader != 1 || epoch != 2 {
+		if leader, epoch := c.leader("a"); !r[0].OK() || r[0].End != 5 || leader != 1 || epoch != 3 {
 			t.Errorf("%+v, leader %v in epoch %d", r, leader, epoch)
 		}
 	})
@@ -393,5 +398,33 @@ func TestI4_UnderDevWhoHasMostLeadsWhenAllAreBack(t *testing.T) {
 		c.loseAll("a")
 		c.untilInBubble(2*recoverEvery, "a has a leader", func() bool { n, _ := c.leader("a"); return n == 1 })
 		c.close()
+	})
+}
+
+// A change of the voters is an entry that the controller has not proposed. What is decided after it knows of it, and nobody notices (C081).
+func TestC081_AChangeOfTheVotersDisturbsNoDecision(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster) {
+		c.must(1, assigned("a", 1, 2, 3))
+		commit := c.log.changeVoters(1, c.image().Voters()[:2])
+		c.nodes[3].kill() // while nothing can be decided
+		done := make(chan any, 1)
+		go func() { done <- c.must(2, assigned("b", 1, 2)) }()
+		time.Sleep(time.Second)
+		if c.image().Topic("b") != nil || c.isFenced(3) {
+			t.Fatal("decided before the quorum's own entry was committed")
+		}
+		commit()
+		if r := (<-done).([]metadata.TopicResult); !r[0].OK() {
+			t.Errorf("%+v", r)
+		}
+		c.untilInBubble(2*checkEvery, "broker 3 is fenced", func() bool { return c.isFenced(3) })
+		// The working Image has the new table: node 3 is no controller any more.
+		c.must(1, metadata.AlterAssignments{Partitions: []metadata.NewAssignment{{NamedPartition: metadata.NamedPartition{Topic: "a"}, Replicas: []kafka.NodeID{1, 2}}}})
+		if r := c.must(1, metadata.RemoveBroker{Node: 3}).(metadata.BrokerRemoved); !r.OK() || len(c.image().Voters()) != 2 {
+			t.Errorf("%+v, voters %+v", r, c.image().Voters())
+		}
+		if term := c.nodes[1].quorum.Leadership().Term; c.nodes[1].controller.reigning.Load() != term {
+			t.Error("the reign has ended")
+		}
 	})
 }

@@ -79,8 +79,9 @@ type Controller struct {
 	reign    *reign
 	taking   *takeOver
 	tookOver uint64
-	// probing are the brokers that are being dialled, checked is when the sessions were looked at.
+	// probing are the brokers that are being dialled, due those that are gone and not fenced yet; checked is when the sessions were looked at.
 	probing []kafka.NodeID
+	due     []metadata.FenceBroker
 	checked time.Time
 }
 
@@ -190,7 +191,7 @@ func (c *Controller) Run(ctx context.Context) {
 		case <-changed:
 		case <-led:
 		case <-expire.C:
-			if c.reign != nil {
+			if c.reign != nil && !c.behind() {
 				c.round(c.expiry())
 			}
 		case <-check.C:
@@ -213,7 +214,7 @@ func (c *Controller) Run(ctx context.Context) {
 // finished, or the disk is behind.
 func (c *Controller) openInbox(l quorum.Leadership) chan *call {
 	if c.reign != nil {
-		if c.reign.full() {
+		if c.reign.full() || c.behind() {
 			return nil
 		}
 		return c.inbox

@@ -246,7 +246,7 @@ func TestC080_AHalfMadeTopicIsRemovedByTheNextReign(t *testing.T) {
 func TestARefusedProposalChangesNothing(t *testing.T) {
 	for refusal, want := range map[error]error{
 		quorum.ErrBusy:      ErrBusy,
-		quorum.ErrMoved:     ErrBusy,
+		quorum.ErrMoved:     ErrNotController,
 		quorum.ErrNotLeader: ErrNotController,
 		quorum.ErrStopped:   ErrNotController,
 	} {

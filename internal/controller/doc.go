@@ -19,6 +19,7 @@
 //   - An answer leaves only when everything it tells of is committed, in the term it was decided in.
 //   - A proposal carries the term and the index it was decided for, and is refused in any other: broker epochs in it are
 //     indexes.
+//   - An entry that the quorum appends itself, a change of its voters, is taken into the working Image before anything else is decided.
 //   - Leadership lost: the working Image is dropped, what waits for a commit is answered ErrUnknownOutcome, never "failed".
 //   - At most one registration of a broker is in a round, so broker epochs differ (I3).
 //   - A decision over quorum.EntryBytesMax is split at record borders. Every prefix of a decision is a safe state: a topic

@@ -3,7 +3,8 @@ package controller
 import "errors"
 
 var (
-	// ErrNotController means that another node is the active controller, or that this one has stopped. Nothing was decided.
+	// ErrNotController means that another node is the active controller, that this one has stopped, or that its reign ended before the decision.
+	// Nothing was decided.
 	ErrNotController = errors.New("this node is not the active controller")
 	// ErrUnknownOutcome means that the change was decided but this node stopped leading, or the caller stopped waiting, before
 	// it was committed. It may have happened or not. Retriable: ask again, or repeat what is idempotent.

@@ -125,7 +125,18 @@ func (c *Controller) afterProbe(p probed) {
 	if c.reign == nil || !p.refused {
 		return
 	}
-	c.fence([]metadata.FenceBroker{p.fence}, "its process is gone: nobody listens at its address")
+	c.due = append(c.due, p.fence)
+	c.fenceDue()
+}
+
+// fenceDue fences the brokers whose processes are gone.
+func (c *Controller) fenceDue() {
+	if c.reign == nil || c.behind() {
+		return
+	}
+	due := c.due
+	c.due = nil
+	c.fence(due, "its process is gone: nobody listens at its address")
 }
 
 // checkSessions fences the brokers that have been silent for too long.
@@ -135,7 +146,8 @@ func (c *Controller) checkSessions() {
 		c.sessions.forgive(slept)
 	}
 	c.checked = now
-	if c.reign == nil {
+	c.fenceDue()
+	if c.reign == nil || c.behind() {
 		return
 	}
 	var silent []metadata.FenceBroker

@@ -56,6 +56,7 @@ func (c *Controller) observe(ctx context.Context, image *metadata.Image, l quoru
 	}
 	if c.reign != nil {
 		c.release(image.Version())
+		c.rebase(image)
 		return
 	}
 	// All earlier terms committed is in the Image when it has reached this term's first entry. The second condition holds at
@@ -70,6 +71,17 @@ func (c *Controller) observe(ctx context.Context, image *metadata.Image, l quoru
 		dead := c.taking.found
 		c.dropTakeOver()
 		c.beginReign(image, l.Term, dead)
+	}
+}
+
+// behind says that the quorum has appended an entry of its own, a change of its voters. Until the Image holds it nothing is decided: it would be
+// decided without it, and for an index that is taken.
+func (c *Controller) behind() bool { return c.quorum.LogEnd() != c.reign.last+1 }
+
+// rebase takes entries of the quorum itself into the working Image. Everything that this reign has proposed is committed when it comes to that.
+func (c *Controller) rebase(image *metadata.Image) {
+	if r := c.reign; len(r.inFlight) == 0 && image.Version() > r.last {
+		r.working, r.last = image, image.Version()
 	}
 }
 
@@ -113,7 +125,7 @@ func (c *Controller) endReign(why string) {
 		return
 	}
 	r := c.reign
-	c.reign = nil
+	c.reign, c.due = nil, nil
 	c.reigning.Store(0)
 	c.log.Info("no longer active controller", "term", r.term, "why", why, "waiting", len(r.parked))
 	for _, p := range r.parked {

@@ -78,6 +78,7 @@ func (c *Controller) decide(e *entry, one *call) error {
 		return nil
 	}
 	e.registers = e.registers || registers
+	c.registered(ev, d.Reply)
 	if size <= quorum.EntryBytesMax {
 		e.add(d.Records, size)
 		r.park(one, d.Reply, e)
@@ -166,9 +167,10 @@ func (c *Controller) propose(e *entry) error {
 
 // notAppended is what a caller hears when its entry was refused.
 func notAppended(err error) error {
-	if errors.Is(err, quorum.ErrBusy) || errors.Is(err, quorum.ErrMoved) {
+	if errors.Is(err, quorum.ErrBusy) {
 		return fmt.Errorf("%w: %w", ErrBusy, err)
 	}
+	// Also when the index was taken by an entry of the quorum itself: this reign is over, the next one of this node begins at once.
 	return fmt.Errorf("%w: %w", ErrNotController, err)
 }
 

@@ -9,7 +9,7 @@ import (
 // tend does what nobody asks for: moves that drains and internal topics need, and leaderships that have strayed.
 func (c *Controller) tend(now time.Time) {
 	r := c.reign
-	if r == nil || r.full() || c.peers == nil {
+	if r == nil || r.full() || c.behind() || c.peers == nil {
 		return
 	}
 	var calls []*call

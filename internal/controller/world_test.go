@@ -110,6 +110,21 @@ func (w *idealLog) commit(rs []metadata.Record) {
 	}
 }
 
+// changeVoters is an entry of the quorum itself: appended at once, committed with the next call of commitOwn.
+func (w *idealLog) changeVoters(leader kafka.NodeID, voters []metadata.Voter) (commitOwn func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	v := w.views[leader]
+	record := metadata.ClusterRecord{ClusterID: w.image.ClusterID(), Voters: voters}
+	v.entries = append(v.entries, []metadata.Record{record})
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		v.entries = nil
+		w.commit([]metadata.Record{record})
+	}
+}
+
 func (v *view) see(image *metadata.Image) {
 	if v.cut {
 		return
