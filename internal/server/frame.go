@@ -72,14 +72,20 @@ func (c *conn) readFrame(x *exchange) error {
 	if first < c.proven && x.lease.b.roomy(c.proven) {
 		first = c.proven
 	}
-	x.frame = c.server.frames.take(min(size, first))
 	defer x.lease.settle()
+	want := min(size, first)
 	for reserved := 0; ; {
-		f := x.frame
-		room := min(size, cap(f.b))
-		if !x.lease.Reserve(room - reserved) {
+		room := min(size, frameRoom(want))
+		if !x.lease.Reserve(room - reserved) { // before there is a buffer: hundreds may wait here
 			return c.ctx.Err()
 		}
+		reserved = room
+		f := c.server.frames.take(want)
+		if x.frame != nil {
+			f.b = append(f.b, x.frame.b...)
+			putFrame(x.frame)
+		}
+		x.frame = f
 		if err := c.fill(f, room, &x.lease); err != nil {
 			return frameError(err)
 		}
@@ -88,10 +94,7 @@ func (c *conn) readFrame(x *exchange) error {
 			x.call.Received = time.Now()
 			return nil
 		}
-		reserved = room
-		x.frame = c.server.frames.take(min(size, frameGrowth*room))
-		x.frame.b = append(x.frame.b, f.b...)
-		putFrame(f)
+		want = min(size, frameGrowth*room)
 	}
 }
 
