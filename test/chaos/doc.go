@@ -11,5 +11,12 @@
 // Judgement (P1, P3-P5, P19 of the reliability page): every acknowledged record is read exactly once, per partition in the
 // order it was sent, at the offset that was acknowledged; a record never acknowledged appears at most once.
 //
+// Three nodes: serve processes behind proxies (package rig), with clients of all kinds at work (package load) whose notes are judged at the
+// end together with what every replica has on disk (package check; it is itself tested on bad and good histories). TestDrill runs named
+// faults, TestRandom random ones; random_test.go says which are fair. A violation prints the seed of the choices; the interleaving is the
+// machine's, so a seed makes a failure likely again, not certain.
+//
+// Lengths of cluster tests: -chaos.drill all -chaos.drills 20, -chaos.minutes 60, -chaos.mode liveness. -chaos.keep DIR keeps data and logs.
+//
 // Lengths: -chaos.rounds and -chaos.fault-rounds; the defaults are short enough for `go test ./...`.
 package chaos

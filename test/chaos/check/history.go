@@ -58,6 +58,9 @@ type Watch struct {
 	Begin, End time.Duration
 	// HighWatermark is exclusive.
 	HighWatermark int64
+	// Epoch is the leader epoch that the client carried. It must be shown what leaders up to this epoch have acknowledged; of later ones
+	// it may not have heard (P9).
+	Epoch int32
 }
 
 // Commit is a committed offset of a group, or (Fetched) an answer to the question for it.

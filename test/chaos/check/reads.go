@@ -1,6 +1,9 @@
 package check
 
-import "sort"
+import (
+	"sort"
+	"time"
+)
 
 // polls checks what readers were given (P2, P3, P7, P8).
 func (j *judge) polls() {
@@ -67,39 +70,75 @@ func (j *judge) committed() map[Key][]int64 {
 	return out
 }
 
-// watches checks the ends that clients were shown: above every record acknowledged before the question (P9), and never going back
-// for a client (P10).
+// watches checks the ends that clients were shown: above every record that a leader up to the client's epoch had acknowledged before the
+// question (P9), and never going back for a client (P10).
 func (j *judge) watches() {
-	acked := map[Key][]*Send{}
-	for i := range j.h.Sends {
-		if s := &j.h.Sends[i]; s.Outcome == OK && s.All && s.Offset >= 0 {
-			acked[s.Key] = append(acked[s.Key], s)
-		}
-	}
-	for _, sends := range acked {
-		sort.Slice(sends, func(a, b int) bool { return sends[a].End < sends[b].End })
-	}
+	acked := j.ackedByEnd()
 	byBegin := append([]Watch(nil), j.h.Watches...)
 	sort.Slice(byBegin, func(a, b int) bool { return byBegin[a].Begin < byBegin[b].Begin })
 	type state struct {
 		next    int
-		highest int64
+		highest map[int32]int64 // by the leader epoch of the record
 	}
 	keys := map[Key]*state{}
 	for _, w := range byBegin {
 		k := keys[w.Key]
 		if k == nil {
-			k = &state{highest: -1}
+			k = &state{highest: map[int32]int64{}}
 			keys[w.Key] = k
 		}
-		for list := acked[w.Key]; k.next < len(list) && list[k.next].End < w.Begin; k.next++ {
-			k.highest = max(k.highest, list[k.next].Offset)
+		for list := acked[w.Key]; k.next < len(list) && list[k.next].end < w.Begin; k.next++ {
+			one := list[k.next]
+			if old, ok := k.highest[one.epoch]; !ok || one.offset > old {
+				k.highest[one.epoch] = one.offset
+			}
 		}
-		if w.HighWatermark <= k.highest {
-			j.violated("P9", w.Key, "client %d was shown the end %d after offset %d had been acknowledged", w.Client, w.HighWatermark, k.highest)
+		highest := int64(-1)
+		for epoch, offset := range k.highest {
+			if epoch <= w.Epoch {
+				highest = max(highest, offset)
+			}
+		}
+		if w.HighWatermark <= highest {
+			j.violated("P9", w.Key, "client %d was shown the end %d in epoch %d after offset %d had been acknowledged", w.Client, w.HighWatermark, w.Epoch, highest)
 		}
 	}
 	j.backwards()
+}
+
+// ackedOffset is a confirmed acks=all record: since when, where, and the epoch of the leader that appended it.
+type ackedOffset struct {
+	end    time.Duration
+	offset int64
+	epoch  int32
+}
+
+// ackedByEnd lists the confirmed records of each partition in the order in which they were. Of deleted ones the epoch is not known, so they
+// do not count; another that is in no final log, which is a violation too, counts for every epoch.
+func (j *judge) ackedByEnd() map[Key][]ackedOffset {
+	type place struct {
+		Key
+		offset int64
+	}
+	epochs := map[place]int32{}
+	for i := range j.h.Replicas {
+		r := &j.h.Replicas[i]
+		for _, e := range r.Entries {
+			epochs[place{r.Key, e.Offset}] = e.Epoch
+		}
+	}
+	out := map[Key][]ackedOffset{}
+	for i := range j.h.Sends {
+		s := &j.h.Sends[i]
+		epoch, known := epochs[place{s.Key, s.Offset}]
+		if s.Outcome == OK && s.All && s.Offset >= 0 && (known || s.Offset >= j.cut[s.Key]) {
+			out[s.Key] = append(out[s.Key], ackedOffset{s.End, s.Offset, epoch})
+		}
+	}
+	for _, list := range out {
+		sort.Slice(list, func(a, b int) bool { return list[a].end < list[b].end })
+	}
+	return out
 }
 
 func (j *judge) backwards() {

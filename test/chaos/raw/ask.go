@@ -15,38 +15,35 @@ type Partition struct {
 	Replicas, ISR []int32
 }
 
-// Topic asks a node for one topic: its partitions by number, and the addresses of the brokers.
-func Topic(ctx context.Context, address, name string) ([]Partition, map[int32]string, error) {
+// Topic asks a node for one topic: its partitions by number, and its id.
+func Topic(ctx context.Context, address, name string) ([]Partition, [16]byte, error) {
 	req := kmsg.NewPtrMetadataRequest()
 	t := kmsg.NewMetadataRequestTopic()
 	t.Topic = &name
 	req.Topics = append(req.Topics, t)
 	r, err := Ask(ctx, address, req)
 	if err != nil {
-		return nil, nil, err
+		return nil, [16]byte{}, err
 	}
 	resp := r.(*kmsg.MetadataResponse)
-	brokers := map[int32]string{}
-	for _, b := range resp.Brokers {
-		brokers[b.NodeID] = fmt.Sprintf("%s:%d", b.Host, b.Port)
-	}
 	if len(resp.Topics) != 1 {
-		return nil, brokers, fmt.Errorf("%d topics in the answer", len(resp.Topics))
+		return nil, [16]byte{}, fmt.Errorf("%d topics in the answer", len(resp.Topics))
 	}
-	if err := kerr.ErrorForCode(resp.Topics[0].ErrorCode); err != nil {
-		return nil, brokers, fmt.Errorf("topic %s: %w", name, err)
+	shown := &resp.Topics[0]
+	if err := kerr.ErrorForCode(shown.ErrorCode); err != nil {
+		return nil, shown.TopicID, fmt.Errorf("topic %s: %w", name, err)
 	}
-	out := make([]Partition, len(resp.Topics[0].Partitions))
-	for _, p := range resp.Topics[0].Partitions {
+	out := make([]Partition, len(shown.Partitions))
+	for _, p := range shown.Partitions {
 		if int(p.Partition) >= len(out) || p.Partition < 0 {
-			return nil, brokers, fmt.Errorf("partition %d of %d", p.Partition, len(out))
+			return nil, shown.TopicID, fmt.Errorf("partition %d of %d", p.Partition, len(out))
 		}
 		out[p.Partition] = Partition{Leader: p.Leader, Epoch: p.LeaderEpoch, Replicas: p.Replicas, ISR: p.ISR}
 	}
 	if len(out) == 0 {
-		return nil, brokers, errors.New("no partitions in the answer")
+		return nil, shown.TopicID, errors.New("no partitions in the answer")
 	}
-	return out, brokers, nil
+	return out, shown.TopicID, nil
 }
 
 // QuorumLeader asks a node which controller is active.

@@ -109,9 +109,7 @@ func (c *Cluster) Form(ctx context.Context) error {
 	if !c.o.Proxied {
 		return nil
 	}
-	if err := c.StopAll(); err != nil {
-		return err
-	}
+	c.KillAll()
 	return c.StartAll(ctx)
 }
 
