@@ -3,6 +3,7 @@ package replica
 import (
 	"math"
 	"sync/atomic"
+	"time"
 
 	"strandline.dev/internal/kafka"
 )
@@ -16,6 +17,8 @@ type FetchWait struct {
 	missing       atomic.Int64
 	readCommitted bool
 	waits         []wait
+	// rest is when a wide fetch may wake at the earliest; zero for others.
+	rest time.Time
 }
 
 // Park lists a fetch that found less than minBytes. It looks again while listing, so nothing that happened since Read is
@@ -23,6 +26,9 @@ type FetchWait struct {
 func (h *Host) Park(items []FetchItem, o FetchOptions, minBytes int) *FetchWait {
 	f := &FetchWait{ready: make(chan struct{}), readCommitted: o.ReadCommitted, waits: make([]wait, len(items))}
 	f.missing.Store(int64(max(1, minBytes)))
+	if len(items) > wideFetch {
+		f.rest = time.Now().Add(time.Duration(len(items)) * widePause)
+	}
 	for i := range items {
 		p := h.partition(items[i].TP)
 		if p == nil || !p.parkFetch(&f.waits[i], f, &items[i]) {
@@ -76,10 +82,19 @@ func (f *FetchWait) Cancel() {
 // enough counts more visible bytes and reports whether the fetch has what it wants.
 func (f *FetchWait) enough(grown int64) bool { return f.missing.Add(-grown) <= 0 }
 
+// fire wakes the fetch. A wide one rests first: each time it wakes, thousands of partitions are looked at, and a record that arrives
+// here and there would keep a core busy; what arrives meanwhile goes into the same answer.
 func (f *FetchWait) fire() {
-	if f.fired.CompareAndSwap(false, true) {
-		close(f.ready)
+	if !f.fired.CompareAndSwap(false, true) {
+		return
 	}
+	if !f.rest.IsZero() {
+		if pause := time.Until(f.rest); pause > 0 {
+			time.AfterFunc(pause, func() { close(f.ready) })
+			return
+		}
+	}
+	close(f.ready)
 }
 
 // visibleLocked is the end of what a client may read (I6).

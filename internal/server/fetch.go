@@ -259,8 +259,9 @@ func (w *fetchWork) release() {
 	}
 }
 
-// fetchKeep is the largest fetch, in partitions, whose memory is kept for the next one.
-const fetchKeep = 4096
+// fetchKeep is the largest fetch, in partitions, whose memory is kept for the next one: any that is allowed, some 10 MB. The garbage
+// collector takes it back when it is not used; made anew for each wake of a long poll over 10,000 partitions it was a fifth of the cost.
+const fetchKeep = partitionsMax
 
 // promisesZstd says whether a topic's own setting makes its batches zstd, which clients below v10 are told they cannot read. Batches that
 // a producer chose to compress so are handed out as they are, as Kafka does: some clients know Fetch v4 only and read zstd all the same.
