@@ -94,7 +94,9 @@ func (l *Leader) open(isr []kafka.NodeID) {
 
 // Refused takes in that the controller does not take in whom the leader proposed: it knows something newer about that broker. That ends
 // nothing; but until a newer partition epoch nobody is proposed to come in, so the next proposal gives the change up.
-func (l *Leader) Refused() { l.refused = true }
+//
+// A refusal that comes when no change is open any more says nothing: with nothing to give up, no newer partition epoch would ever end it.
+func (l *Leader) Refused() { l.refused = l.proposed != nil }
 
 // Open says whether a proposed change is open.
 func (l *Leader) Open() bool { return l.proposed != nil }
