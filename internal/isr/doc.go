@@ -21,6 +21,6 @@
 // Concurrency: none. The owner calls it under its own lock.
 //
 // Files: leader.go (state, events), highwatermark.go (the watermark rule), admission.go (acks=all, visibility), progress.go
-// (what a replica counts for), lag.go (what a replica in sync must have), shrink.go, expand.go, proposal.go (ISR changes), diverge.go
+// (what a replica counts for), lag.go (what a replica in sync must have), silence.go (who cannot be heard), shrink.go, expand.go, proposal.go (ISR changes), diverge.go
 // (the leader's judgement of a follower's log), follower.go (a follower's rules).
 package isr

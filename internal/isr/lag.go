@@ -21,6 +21,9 @@ type marks struct {
 	list []mark
 	// required is the end that a replica in sync has stored.
 	required kafka.Offset
+	// begun and now are the first and the last Tick, lag is what the last one was told.
+	begun, now time.Time
+	lag        time.Duration
 }
 
 // marksMax bounds the marks of one leadership: lag is measured to a 64th of replica.lag.max, or as often as Tick is called.
@@ -28,6 +31,10 @@ const marksMax = 64
 
 // note takes in the leader's end of now. A leadership demands nothing before it is lag old: its followers may just be finding out.
 func (m *marks) note(now time.Time, end kafka.Offset, lag time.Duration) {
+	if m.begun.IsZero() {
+		m.begun = now
+	}
+	m.now, m.lag = now, lag
 	if n := len(m.list); n == 0 || end > m.list[n-1].end && now.Sub(m.list[n-1].at) >= lag/marksMax {
 		m.list = append(m.list, mark{now, end})
 	}

@@ -1,6 +1,10 @@
 package isr
 
-import "strandline.dev/internal/kafka"
+import (
+	"time"
+
+	"strandline.dev/internal/kafka"
+)
 
 // Origin says who speaks: a process of a replica, about which leader epoch, and when in the order of what it said.
 type Origin struct {
@@ -38,6 +42,8 @@ type progress struct {
 	// lost says that bytes that had counted are gone: until the controller has taken the replica out of ISR and ELR it is in
 	// sync with nothing, however fast it catches up.
 	lost bool
+	// heardOf is when anything was last heard from the replica's node; zero means that nobody has said.
+	heardOf time.Time
 	// fetchedAs and reportedAs are the last sequences taken in.
 	fetchedAs, reportedAs uint64
 }
@@ -59,9 +65,9 @@ func (r *progress) own(end kafka.Offset) {
 // has judged what may have been lost between the two (I4), so a smaller end is no news. What an older one said before it died is none.
 func (r *progress) heard(broker kafka.BrokerEpoch) bool {
 	if broker > r.broker {
-		member, lost := r.member, r.lost
+		member, lost, heardOf := r.member, r.lost, r.heardOf
 		*r = newProgress(r.node)
-		r.broker, r.member, r.lost = broker, member, lost
+		r.broker, r.member, r.lost, r.heardOf = broker, member, lost, heardOf
 	}
 	return broker == r.broker
 }

@@ -26,6 +26,7 @@ var rewrite = flag.Bool("rewrite", false, "rewrite the expected output in testda
 //	fetch 2 12 [epoch=4] [broker=1] [seq=9]              replica 2 fetches at 12 and is verified there
 //	report 2 12 [epoch=4] [broker=1] [seq=9] [start=0]   replica 2 reports 12 as stored
 //	tick 5000 12                                         5 s have passed, the leader's written end is 12
+//	heard 2 4000                                         anything was last heard from node 2 4 s after the start
 //	change [registered=2:1,3:1]                          which ISR is to be proposed? (node:registration of those that may join)
 //	refused                                              the controller refused to take somebody in
 //	held 9                                               up to where do all members have the log start, if the leader has it at 9?
@@ -104,6 +105,8 @@ func (s *script) run(words []string) error {
 	case "tick":
 		at := time.Unix(1000, 0).Add(time.Duration(a.number(0)) * time.Millisecond)
 		e = s.leader.Tick(at, a.number(1), 5*time.Second)
+	case "heard":
+		s.leader.HeardOf(kafka.NodeID(a.number(0)), time.Unix(1000, 0).Add(time.Duration(a.number(1))*time.Millisecond))
 	case "change":
 		s.change(a)
 	case "refused":

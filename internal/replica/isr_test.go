@@ -44,6 +44,29 @@ func TestISR_ShrinksAfterTheLagAndExpandsAgain(t *testing.T) {
 	})
 }
 
+// TestISR_ACutLinkCostsAnIdlePartitionNothing: without writes, too, a follower that cannot be heard leaves the ISR after replica.lag.max, so the
+// next write does not wait for it.
+func TestISR_ACutLinkCostsAnIdlePartitionNothing(t *testing.T) {
+	inClusterBubble(t, 3, func(t *testing.T, c *cluster) {
+		tp := c.topic("orders", 1)
+		c.acked(tp, oneBatch)
+		c.alike(tp)
+		c.net.CutBoth("n1", "n3")
+		waitInBubble(lagMaxDefault + time.Second)
+		if s := c.state(tp); len(s.ISR) != 2 {
+			t.Fatalf("%+v", s)
+		}
+		began := time.Now()
+		c.acked(tp, oneBatch)
+		if took := time.Since(began); took > time.Second {
+			t.Fatalf("a publish waited %v", took)
+		}
+		c.net.HealAll()
+		c.alike(tp)
+		c.eventually("all are in sync", func() bool { return len(c.state(tp).ISR) == 3 })
+	})
+}
+
 // TestISR_IdlePartitionsChangeNothing: without traffic and faults no event is submitted, however long.
 func TestISR_IdlePartitionsChangeNothing(t *testing.T) {
 	inClusterBubble(t, 3, func(t *testing.T, c *cluster) {

@@ -119,8 +119,8 @@ func (p *partition) changeDueLocked() {
 	}
 }
 
-// tick lets the core measure the lag of the followers, and tries again what could not be done.
-func (p *partition) tick(now time.Time) {
+// tick lets the core measure the lag of the followers, and tries again what could not be done. heard tells when a node was last heard.
+func (p *partition) tick(now time.Time, heard func(kafka.NodeID) time.Time) {
 	p.mu.Lock()
 	defer p.unlock()
 	if p.mu.unsettled && !p.mu.busy {
@@ -130,15 +130,18 @@ func (p *partition) tick(now time.Time) {
 	if p.mu.core == nil || len(p.mu.state.Replicas) < 2 {
 		return
 	}
+	for _, n := range p.mu.state.Replicas {
+		p.mu.core.HeardOf(n, heard(n))
+	}
 	e := p.mu.core.Tick(now, p.mu.log.End(), p.env.repl.lagMax)
 	p.carryOutLocked(e)
 }
 
 // tick is called some ten times in each replica.lag.max.
 func (h *Host) tick() {
-	now := time.Now()
+	now, heard := time.Now(), h.repl.sessions.lastHeard()
 	for _, p := range h.all() {
-		p.tick(now)
+		p.tick(now, heard)
 	}
 }
 

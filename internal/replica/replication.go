@@ -66,6 +66,7 @@ func newReplication(c Config, lookUp func(kafka.TopicPartition) *partition) *rep
 	}
 	r.broker.Store(int64(unregistered))
 	r.brokers.Store(&map[kafka.NodeID]registration{})
+	r.sessions.heard, r.sessions.begun = map[kafka.NodeID]time.Time{}, time.Now()
 	r.sessions.by, r.fetchers.by = map[kafka.NodeID]*session{}, map[kafka.NodeID]*fetcher{}
 	r.life, r.end = context.WithCancel(context.Background())
 	if r.peers != nil {

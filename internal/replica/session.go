@@ -2,6 +2,7 @@ package replica
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
@@ -13,6 +14,30 @@ import (
 type sessions struct {
 	mu sync.Mutex
 	by map[kafka.NodeID]*session
+	// heard is when anything was last heard from a follower; begun stands for those that have not spoken since this process began.
+	heard map[kafka.NodeID]time.Time
+	begun time.Time
+}
+
+// hear notes that a follower has spoken.
+func (s *sessions) hear(node kafka.NodeID) {
+	now := time.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.heard[node] = now
+}
+
+// lastHeard is when each of the nodes was last heard.
+func (s *sessions) lastHeard() func(kafka.NodeID) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	heard := maps.Clone(s.heard)
+	return func(n kafka.NodeID) time.Time {
+		if at, ok := heard[n]; ok {
+			return at
+		}
+		return s.begun
+	}
 }
 
 // session is what a leader remembers of one follower between its fetches, so that an idle partition costs nothing in any of them: a request
@@ -98,6 +123,7 @@ func newFetchRequest() peer.Message { return requestPool.Get().(*fetchRequest) }
 func (r *replication) serveFetch(ctx context.Context, from peer.Identity, m peer.Message) (peer.Message, error) {
 	req := m.(*fetchRequest)
 	defer requestPool.Put(req)
+	r.sessions.hear(from.Node)
 	a := &fetchAnswer{broker: kafka.BrokerEpoch(r.broker.Load())}
 	var s *session
 	if s, a.fault = r.session(from.Node, req); a.fault == faultNone {
@@ -109,6 +135,7 @@ func (r *replication) serveFetch(ctx context.Context, from peer.Identity, m peer
 
 // takeProgress takes in what a follower stores. It runs in the connection's reader.
 func (r *replication) takeProgress(from peer.Identity, m peer.Message) {
+	r.sessions.hear(from.Node)
 	report := m.(*progressReport)
 	if known := (*r.brokers.Load())[from.Node]; report.broker < known.epoch {
 		return
