@@ -99,7 +99,7 @@ func (o options) throughput(c *rig.Cluster) error {
 		cmd := exec.Command(o.kbench, "-mode", "throughput", "-brokers", strings.Join(c.Brokers(), ","), "-partitions", strconv.Itoa(o.partitions),
 			"-replication", "3", "-topic-config", "min.insync.replicas=2,strandline.flush="+flush, "-records", strconv.Itoa(o.records),
 			"-runs", strconv.Itoa(o.runs), "-server-pids", strings.Join(pids, ","))
-		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+		cmd.Stderr = os.Stdout // a line a run; the JSON on stdout says no more
 		if err := cmd.Run(); err != nil {
 			return fmt.Errorf("kbench: %w", err)
 		}

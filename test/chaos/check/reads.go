@@ -70,8 +70,8 @@ func (j *judge) committed() map[Key][]int64 {
 	return out
 }
 
-// watches checks the ends that clients were shown: above every record that a leader up to the client's epoch had acknowledged before the
-// question (P9), and never going back for a client (P10).
+// watches checks the ends that clients were shown: above every record without a sequence that a leader up to the client's epoch had
+// acknowledged before the question (P9), and never going back for a client (P10).
 func (j *judge) watches() {
 	acked := j.ackedByEnd()
 	byBegin := append([]Watch(nil), j.h.Watches...)
@@ -113,8 +113,9 @@ type ackedOffset struct {
 	epoch  int32
 }
 
-// ackedByEnd lists the confirmed records of each partition in the order in which they were. Of deleted ones the epoch is not known, so they
-// do not count; another that is in no final log, which is a violation too, counts for every epoch.
+// ackedByEnd lists the confirmed records without a sequence of each partition in the order in which they were. One with a sequence may have been
+// appended by one leader and confirmed, when it was sent again, by a later one, which nobody can tell. Of deleted records the epoch is not
+// known, so they do not count; another that is in no final log, which is a violation too, counts for every epoch.
 func (j *judge) ackedByEnd() map[Key][]ackedOffset {
 	type place struct {
 		Key
@@ -131,7 +132,7 @@ func (j *judge) ackedByEnd() map[Key][]ackedOffset {
 	for i := range j.h.Sends {
 		s := &j.h.Sends[i]
 		epoch, known := epochs[place{s.Key, s.Offset}]
-		if s.Outcome == OK && s.All && s.Offset >= 0 && (known || s.Offset >= j.cut[s.Key]) {
+		if s.Outcome == OK && s.All && s.Producer == 0 && s.Offset >= 0 && (known || s.Offset >= j.cut[s.Key]) {
 			out[s.Key] = append(out[s.Key], ackedOffset{s.End, s.Offset, epoch})
 		}
 	}

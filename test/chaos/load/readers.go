@@ -77,8 +77,9 @@ func (l *Load) polled(session int, r *kgo.Record) {
 func (l *Load) readError(who string, e kgo.FetchError) {
 	var lost *kgo.ErrDataLoss
 	var network net.Error
+	var session *kgo.ErrGroupSession // the member joins again by itself
 	switch {
-	case errors.As(e.Err, &network), errors.Is(e.Err, io.EOF):
+	case errors.As(e.Err, &network), errors.As(e.Err, &session), errors.Is(e.Err, io.EOF):
 	case errors.Is(e.Err, context.Canceled), errors.Is(e.Err, context.DeadlineExceeded), kgo.IsRetryableBrokerErr(e.Err), kerr.IsRetriable(e.Err):
 	case errors.As(e.Err, &lost):
 		l.problem("%s of %s/%d was told that records it had read are gone: %v", who, e.Topic, e.Partition, e.Err)
