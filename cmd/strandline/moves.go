@@ -119,8 +119,8 @@ func summary(moves []move) string {
 }
 
 // follow waits until done says that a view is as it should be, and tells meanwhile how far the moves are. The wait may be interrupted; what was begun
-// goes on in the cluster.
-func (a *app) follow(ctx context.Context, s *session, done func(*clusterView) bool) error {
+// goes on in the cluster. idle says what there is to say while nothing moves.
+func (a *app) follow(ctx context.Context, s *session, done func(*clusterView) bool, idle func(*clusterView) string) error {
 	said := "waiting for the moves to begin"
 	lines := make(chan string, 1)
 	stop := a.progress(func() string {
@@ -139,13 +139,15 @@ func (a *app) follow(ctx context.Context, s *session, done func(*clusterView) bo
 			return nil
 		}
 		if err == nil {
+			line := idle(v)
 			if moves := s.measureMoves(within, v); len(moves) > 0 {
-				select {
-				case <-lines:
-				default:
-				}
-				lines <- summary(moves)
+				line = summary(moves)
 			}
+			select {
+			case <-lines:
+			default:
+			}
+			lines <- line
 		}
 		cancel()
 		select {

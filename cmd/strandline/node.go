@@ -108,6 +108,9 @@ func (a *app) nodeDrain(ctx context.Context, arg string, undo, noWait bool) erro
 	err = a.follow(ctx, s, func(v *clusterView) bool {
 		n := v.node(node)
 		return n == nil || n.Replicas == 0
+	}, func(v *clusterView) string {
+		return fmt.Sprintf("node %d still holds %d replicas, and nothing moves: they wait for another node that is up and does not hold the same partitions",
+			node, v.node(node).Replicas)
 	})
 	if err != nil {
 		return err

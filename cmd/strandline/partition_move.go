@@ -90,7 +90,7 @@ func (a *app) partitionMove(ctx context.Context, topics []string, f moveFlags) e
 	for _, m := range plan {
 		names = append(names, m.name())
 	}
-	return a.follow(ctx, s, settled(names))
+	return a.follow(ctx, s, settled(names), func(*clusterView) string { return "the moves are being completed" })
 }
 
 func count(flags ...bool) int {
