@@ -13,7 +13,7 @@ import (
 const (
 	// settleMax bounds the way back to a whole cluster between rounds, and answerMax the wait for a write after a fault.
 	settleMax = 90 * time.Second
-	answerMax = 30 * time.Second
+	answerMax = 60 * time.Second
 	// warmUp is written before the fault; after is how long gaps are watched when every partition has been written to again.
 	warmUp = time.Second
 	after  = time.Second
