@@ -17,6 +17,7 @@ import (
 	"strandline.dev/internal/kafka"
 	"strandline.dev/internal/metadata"
 	"strandline.dev/internal/metrics"
+	"strandline.dev/internal/peer"
 	"strandline.dev/internal/quorum"
 	"strandline.dev/internal/replica"
 	"strandline.dev/internal/server"
@@ -25,8 +26,6 @@ import (
 )
 
 const (
-	// registerTimeMax bounds one attempt to register; a sole controller answers in milliseconds.
-	registerTimeMax = 10 * time.Second
 	// fenceTimeMax bounds the goodbye to the controller; without it the next start is only less tidy.
 	fenceTimeMax = 5 * time.Second
 	// reconcileAgain is the pause before a failed reconciliation is tried again: a full or slow disk needs a moment, and an idle
@@ -38,6 +37,10 @@ const (
 	presenceEvery = 2 * time.Second
 	// httpStopMax bounds how long open HTTP requests may take once the node stops.
 	httpStopMax = 2 * time.Second
+	// handOverMax bounds how long a stop waits for others to take over what this node leads, handOverAgain is the pause between looks. A replica
+	// that is a little behind comes into the ISR within replica.lag.max; then waiting longer only delays what cannot be helped.
+	handOverMax   = 5 * time.Second
+	handOverAgain = 100 * time.Millisecond
 )
 
 // Options say what node to build.
@@ -47,6 +50,9 @@ type Options struct {
 	Dev     bool
 	Machine sys.Machine
 	Log     *slog.Logger
+	// ClusterListener is the cluster listener if it is open already: where several nodes of one process are to know each other's ports
+	// before they start. Start takes it over. nil: Config.Cluster.Address is opened.
+	ClusterListener net.Listener
 }
 
 // Node is a running node.
@@ -55,26 +61,37 @@ type Node struct {
 	log     *slog.Logger
 	metrics *metrics.Registry
 
-	listeners []server.Listener
-	httpBind  net.Listener
+	listeners   []server.Listener
+	httpBind    net.Listener
+	clusterBind net.Listener // nil: this node is alone
 
 	dir         *storage.Dir
+	incarnation kafka.ID
+	peers       *peer.Peers // nil: this node is alone
 	quorum      *quorum.Quorum
 	host        *replica.Host
 	controller  *controller.Controller
+	link        *controller.Link
 	coordinator *coordinator.Coordinator
 	server      *server.Server
 	http        *http.Server
-	epoch       kafka.BrokerEpoch
+	// epoch is the kafka.BrokerEpoch of the newest registration, 0 before the first.
+	epoch atomic.Int64
+	// recovered is what the first registration has to tell (I4); registered says that it has. They belong to whoever registers, one at a time.
+	recovered  replica.Recovered
+	registered bool
 
 	// settings caches the broker settings of the newest Image.
 	settings atomic.Pointer[settings]
-	// waiting holds why the node is not ready, or nil once it is.
-	waiting atomic.Pointer[string]
+	// waiting says why the node is not ready.
+	waiting atomic.Pointer[func() string]
 	// broken holds the error that ended the node from inside, or nil.
 	broken atomic.Pointer[error]
 	// failed receives that error.
 	failed chan error
+	// alive ends, with that error, when the node breaks; a start in progress then gives up.
+	alive context.Context
+	die   context.CancelCauseFunc
 	// clean says that Stop was asked for and the clean-shutdown marker may be written.
 	clean bool
 
@@ -89,6 +106,7 @@ type Node struct {
 // Start builds a node and returns when it accepts work. On an error everything built so far has been closed.
 func Start(ctx context.Context, o Options) (*Node, error) {
 	n := &Node{o: o, log: o.Log, metrics: metrics.New(), failed: make(chan error, 1)}
+	n.alive, n.die = context.WithCancelCause(context.Background())
 	n.setWaiting("starting")
 	if err := n.build(ctx); err != nil {
 		return nil, errors.Join(err, n.unwind())
@@ -122,9 +140,11 @@ func (n *Node) Metrics() *metrics.Registry { return n.metrics }
 // Image is the node's view of the cluster's metadata (committed records only).
 func (n *Node) Image() *metadata.Image { return n.quorum.Image() }
 
-// Stop drains and ends the node: parked requests finish, logs are flushed, the clean-shutdown marker is written.
+// Stop drains and ends the node: others take over what it leads while it still serves, parked requests finish, logs are flushed, the
+// clean-shutdown marker is written.
 func (n *Node) Stop(ctx context.Context) error {
 	n.setWaiting("stopping")
+	n.handOver(ctx)
 	n.cancelClients()
 	n.clients.Wait() // each listener drains its own connections, within server.Limits.Drain
 	n.clean = n.broken.Load() == nil
@@ -152,18 +172,22 @@ func (n *Node) fail(part string, err error) {
 	err = fmt.Errorf("%s: %w", part, err)
 	n.setWaiting(err.Error())
 	n.broken.CompareAndSwap(nil, &err)
+	n.die(err)
 	select {
 	case n.failed <- err:
 	default:
 	}
 }
 
-func (n *Node) setWaiting(why string) { n.waiting.Store(&why) }
+func (n *Node) setWaiting(why string) { n.waitFor(func() string { return why }) }
+
+// waitFor makes the node not ready for as long as why returns a reason.
+func (n *Node) waitFor(why func() string) { n.waiting.Store(&why) }
 
 // ready is nil when the node accepts work, else it says why not.
 func (n *Node) ready() error {
-	if why := n.waiting.Load(); why != nil {
-		return errors.New(*why)
+	if why := (*n.waiting.Load())(); why != "" {
+		return errors.New(why)
 	}
 	return nil
 }

@@ -31,11 +31,13 @@ func (n *Node) build(ctx context.Context) error {
 		{"listeners", n.bind},
 		{"http", n.serveHTTP},
 		{"data directory", n.openDir},
+		{"cluster", n.openPeers},
 		{"metadata", n.openQuorum},
 		{"partitions", n.openHost},
-		{"controller", n.startController},
+		{"controller", n.openController},
+		{"cluster", n.serveCluster},
 		{"groups", n.buildCoordinator},
-		{"registration", n.register},
+		{"registration", func(background context.Context) error { return n.register(ctx, background) }},
 		{"clients", n.serveClients},
 	} {
 		n.setWaiting("starting: " + step.name + n.fullDisk())
@@ -46,7 +48,7 @@ func (n *Node) build(ctx context.Context) error {
 			return stepError(step.name, err)
 		}
 	}
-	n.waiting.Store(nil)
+	n.waitFor(n.link.Waiting) // nothing, unless the session is lost and this broker registers anew
 	return nil
 }
 
@@ -60,6 +62,9 @@ func (n *Node) bind(context.Context) error {
 		n.listeners = append(n.listeners, server.Listener{Name: l.Name, Net: nl, Advertise: l.Advertise})
 		n.stops = append(n.stops, func() error { _ = nl.Close(); return nil })
 	}
+	if err := n.bindCluster(); err != nil {
+		return err
+	}
 	if !n.o.Config.HasHTTP() {
 		return nil
 	}
@@ -69,6 +74,24 @@ func (n *Node) bind(context.Context) error {
 	}
 	n.httpBind = nl
 	n.stops = append(n.stops, func() error { _ = nl.Close(); return nil })
+	return nil
+}
+
+// bindCluster opens the listener for other nodes, unless this node is to be alone.
+func (n *Node) bindCluster() error {
+	n.clusterBind = n.o.ClusterListener
+	address := n.o.Config.Cluster.Address
+	if n.clusterBind == nil && address == "" {
+		return nil
+	}
+	if n.clusterBind == nil {
+		nl, err := n.o.Machine.Net.Listen(address)
+		if err != nil {
+			return &BindError{Key: "cluster.address", Door: "cluster listener", Address: address, Err: err}
+		}
+		n.clusterBind = nl
+	}
+	n.stops = append(n.stops, func() error { _ = n.clusterBind.Close(); return nil })
 	return nil
 }
 
@@ -113,7 +136,7 @@ func (n *Node) openDir(ctx context.Context) error {
 	}
 	n.dir = d
 	n.stops = append(n.stops, func() error {
-		return d.Close(storage.CloseOptions{Clean: n.clean, BrokerEpoch: n.epoch})
+		return d.Close(storage.CloseOptions{Clean: n.clean, BrokerEpoch: n.brokerEpoch()})
 	})
 	n.stops = append(n.stops, n.background(ctx, "data directory", n.watchDir))
 	return nil
@@ -135,15 +158,16 @@ func (n *Node) watchDir(ctx context.Context) error {
 	}
 }
 
-func (n *Node) openQuorum(ctx context.Context) error {
+// openQuorum reads the metadata of this directory; it runs from serveCluster on.
+func (n *Node) openQuorum(context.Context) error {
 	q, err := quorum.Open(quorum.Config{
-		Machine: n.o.Machine, Dir: n.dir, Node: n.o.Config.Node.ID, Controllers: n.o.Config.Cluster.Controllers, Log: n.log,
+		Machine: n.o.Machine, Dir: n.dir, Node: n.o.Config.Node.ID, Controllers: n.o.Config.Cluster.Controllers, Peers: n.peers, Log: n.log,
 	})
 	if err != nil {
 		return err
 	}
 	n.quorum = q
-	n.stops = append(n.stops, n.background(ctx, "metadata", q.Run))
+	n.stops = append(n.stops, q.Close)
 	return nil
 }
 
@@ -151,6 +175,8 @@ func (n *Node) openHost(context.Context) error {
 	h, err := replica.NewHost(replica.Config{
 		Dir: n.dir, Node: n.o.Config.Node.ID, Machine: n.o.Machine, Log: n.log, Metrics: n.metrics.Broker,
 		TopicConfig: n.topicConfig, Purged: n.replicaPurged, ProducerExpiry: n.o.Config.Kafka.ProducerIDExpiration,
+		Peers: n.peers, LagMax: n.o.Config.Replica.LagMax,
+		Submit: func(ctx context.Context, ev metadata.Event) (any, uint64, error) { return n.link.Submit(ctx, ev) },
 	})
 	if err != nil {
 		return err
@@ -160,9 +186,17 @@ func (n *Node) openHost(context.Context) error {
 	return nil
 }
 
-func (n *Node) startController(ctx context.Context) error {
-	n.controller = controller.New(controller.Config{Quorum: n.quorum, Log: n.log, Metrics: n.metrics.Broker, Wall: n.o.Machine.Wall})
-	n.stops = append(n.stops, n.background(ctx, "controller", func(ctx context.Context) error { n.controller.Run(ctx); return nil }))
+// openController makes the controller, which decides while this node leads the quorum, and the link to whichever does.
+func (n *Node) openController(context.Context) error {
+	n.controller = controller.New(controller.Config{
+		Quorum: n.quorum, Log: n.log, Metrics: n.metrics.Broker, Wall: n.o.Machine.Wall, Peers: n.peers, Node: n.o.Config.Node.ID,
+		SessionTimeout: n.o.Config.Broker.SessionTimeout, InternalReplicas: int(n.o.Config.Kafka.OffsetsTopicReplication),
+	})
+	n.link = controller.NewLink(controller.LinkConfig{
+		Node: n.o.Config.Node.ID, Quorum: n.quorum, Controller: n.controller, Peers: n.peers, Log: n.log,
+		Registration: n.registration, Registered: n.registeredAs, Dev: n.o.Dev,
+		Ends: func(tps []kafka.TopicPartition) []metadata.PartitionEnds { return n.host.Ends(n.o.Config.Node.ID, tps) },
+	})
 	return nil
 }
 
@@ -170,7 +204,7 @@ func (n *Node) startController(ctx context.Context) error {
 // the partitions do.
 func (n *Node) buildCoordinator(context.Context) error {
 	n.coordinator = coordinator.New(coordinator.Config{
-		Node: n.o.Config.Node.ID, Image: n.quorum.Image, Replicas: n.host, Controller: n.controller,
+		Node: n.o.Config.Node.ID, Image: n.quorum.Image, Replicas: n.host, Controller: n.link,
 		Broker: n.brokerConfig, TopicConfig: n.topicConfig, Wall: n.o.Machine.Wall, Log: n.log, Metrics: n.metrics.Broker,
 	})
 	n.stops = append(n.stops, func() error { n.coordinator.Close(); return nil })
@@ -192,8 +226,9 @@ func (n *Node) background(ctx context.Context, name string, part func(context.Co
 
 func (n *Node) serveClients(ctx context.Context) error {
 	n.server = server.New(server.Config{
-		Node: n.o.Config.Node.ID, Image: n.quorum.Image, Replicas: n.host, Logs: n.host, Quorum: n.quorum, Controller: n.controller,
+		Node: n.o.Config.Node.ID, Image: n.quorum.Image, Replicas: n.host, Logs: n.host, Quorum: n.quorum, Controller: n.link,
 		Groups: n.coordinator, Broker: n.brokerConfig, TopicConfig: n.topicConfig, BrokerEpoch: n.brokerEpoch, Dev: n.o.Dev,
+		Ends: n.link.Ends, Voters: n.voters(),
 		Wall: n.o.Machine.Wall, Log: n.log, Metrics: n.metrics.Broker, Limits: server.Limits{Connections: n.connectionsMax()},
 	})
 	clients, cancel := context.WithCancel(ctx)
@@ -208,6 +243,14 @@ func (n *Node) serveClients(ctx context.Context) error {
 		})
 	}
 	return nil
+}
+
+// voters are the controllers to be changed, or nil: a node without a cluster listener is the only one there can be.
+func (n *Node) voters() server.Voters {
+	if !n.hasCluster() {
+		return nil
+	}
+	return n.quorum
 }
 
 // brokerConfig returns the broker settings in force: the file's, overlaid by the cluster's dynamic ones. Stored values that no longer

@@ -13,8 +13,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// TestC027_SwappedAddresses: behind node 2's address is node 3. Both sides name it, once, and nothing is taken.
-func TestC027_SwappedAddresses(t *testing.T) {
+// TestSwappedAddresses: behind node 2's address is node 3. Both sides name it, once, and nothing is taken.
+func TestSwappedAddresses(t *testing.T) {
 	inBubble(t, 3, func(t *testing.T, w *world, n []*testNode) {
 		w.addresses[2], w.addresses[3] = w.addresses[3], w.addresses[2]
 		for range 20 {
@@ -34,8 +34,8 @@ func TestC027_SwappedAddresses(t *testing.T) {
 	})
 }
 
-// TestC077_OtherCluster: a node of another cluster is refused by name, whoever dials.
-func TestC077_OtherCluster(t *testing.T) {
+// TestOtherCluster: a node of another cluster is refused by name, whoever dials.
+func TestOtherCluster(t *testing.T) {
 	inBubble(t, 2, func(t *testing.T, w *world, n []*testNode) {
 		n[2].change(func(i *Identity) { i.Cluster = "other" })
 		_, err := n[1].ask(2, KindSubmit, "x")

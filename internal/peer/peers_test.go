@@ -126,8 +126,8 @@ func TestErrorsSayWhatDidNotHappen(t *testing.T) {
 	})
 }
 
-// TestC027_AProcessThatIsBackIsUsedWithinABackOff: the pause between dials stays short however long a node was away.
-func TestC027_AProcessThatIsBackIsUsedWithinABackOff(t *testing.T) {
+// TestAProcessThatIsBackIsUsedWithinABackOff: the pause between dials stays short however long a node was away.
+func TestAProcessThatIsBackIsUsedWithinABackOff(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, w *world, n []*testNode) {
 		w.addresses[2] = "n2:1"
 		for range 200 {

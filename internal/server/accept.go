@@ -113,9 +113,17 @@ func (cs *connSet) done(c *conn) {
 	cs.wg.Done()
 }
 
-// stop drains every connection and closes what is left after the bound. All goroutines have ended when it returns.
+// stop drains every connection and closes what is left after the bound. All goroutines have ended when it returns. A connection whose first
+// request has not come yet gets firstFrameMax: to clients (franz-go among them) a connection that ends before its first answer is a wrong
+// password, which they do not retry.
 func (cs *connSet) stop(bound time.Duration) {
-	cs.each(func(c *conn) { c.drain() })
+	cs.each(func(c *conn) {
+		if c.spoke.Load() {
+			c.drain()
+			return
+		}
+		time.AfterFunc(min(bound, firstFrameMax), c.drain)
+	})
 	force := time.AfterFunc(bound, func() { cs.each(func(c *conn) { c.close() }) })
 	defer force.Stop()
 	cs.wg.Wait()

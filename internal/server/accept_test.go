@@ -54,6 +54,25 @@ func TestStop_IsBounded(t *testing.T) {
 	eventually(t, "its work has ended", func() bool { return b.control.waiting.Load() == 0 })
 }
 
+// A connection that a stop meets before its first request still gets an answer: clients take an end before it for a wrong password, and give up.
+func TestStop_FirstRequestIsAnswered(t *testing.T) {
+	b := newTestBroker(t, testOptions{})
+	c := b.dial()
+	eventually(t, "it is accepted", func() bool { return b.server.open.Load() == 1 })
+	b.stop()
+	eventually(t, "nobody is accepted any more", func() bool {
+		nc, err := net.Dial("tcp", b.addr)
+		if err == nil {
+			nc.Close()
+		}
+		return err != nil
+	})
+	ask[*kmsg.MetadataResponse](c, newMetadata(12))
+	must(t, <-b.served)
+	b.served = nil
+	c.closed()
+}
+
 func TestAdvertise_BadAddressIsAnError(t *testing.T) {
 	b := newTestBroker(t, testOptions{})
 	for _, bad := range []string{"nohost", ":9092", "host:", "host:0", "host:99999", "host:http"} {

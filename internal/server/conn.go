@@ -40,6 +40,7 @@ type conn struct {
 	direct   writer
 	proven   int
 	draining atomic.Bool
+	spoke    atomic.Bool   // a frame has come
 	hurry    chan struct{} // closed by drain: long polls answer with what there is
 
 	toWriter chan struct{} // capacity 1: the queue, held or ended changed
@@ -157,6 +158,7 @@ func (c *conn) readLoop() {
 			}
 			break
 		}
+		c.spoke.Store(true)
 		if !c.begin(x) {
 			break
 		}

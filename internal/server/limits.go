@@ -29,6 +29,9 @@ const (
 	writeStallDefault = 30 * time.Second
 	frameStallDefault = 30 * time.Second
 
+	// firstFrameMax is how long a graceful stop waits for the first request of a new connection: a round trip between data centres.
+	firstFrameMax = 200 * time.Millisecond
+
 	// smallFrame is the largest request that draws on a memory budget of its own, smallShare of the whole: metadata, heartbeats,
 	// fetches and small publishes go on while large publishes wait for memory.
 	smallFrame = 64 << 10

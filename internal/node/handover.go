@@ -1,0 +1,87 @@
+package node
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"strandline.dev/internal/kafka"
+	"strandline.dev/internal/metadata"
+)
+
+// others says whether another broker is up and to stay.
+func (n *Node) others() bool {
+	for b := range n.quorum.Image().Brokers() {
+		if b.ID != n.o.Config.Node.ID && !b.Fenced && !b.Stopping {
+			return true
+		}
+	}
+	return false
+}
+
+// handOver gives what this node leads to others while it still serves: clients are told who leads now, and nobody waits for a time-out.
+// It ends when others lead all that others can lead, or after handOverMax.
+func (n *Node) handOver(ctx context.Context) {
+	if !n.isBroker() || n.brokerEpoch() == 0 || n.broken.Load() != nil || !n.others() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, handOverMax)
+	defer cancel()
+	for {
+		ev := metadata.FenceBroker{Now: n.o.Machine.Wall.Now(), Node: n.o.Config.Node.ID, Epoch: n.brokerEpoch(), Stopping: true}
+		_, version, err := n.link.Submit(ctx, ev)
+		if err == nil {
+			err = n.host.WaitApplied(ctx, version)
+		}
+		if err != nil {
+			n.log.Warn("others have not taken over what this node leads; they will when it is gone", "error", err)
+			return
+		}
+		if n.movable() == 0 {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			n.log.Warn("partitions stay without a leader until others have caught up", "partitions", n.movable())
+			return
+		case <-time.After(handOverAgain):
+		}
+	}
+	// Whoever decides that this broker has gone is to be somebody who stays: else the others learn of it only after an election.
+	if err := n.quorum.HandOver(ctx); err != nil {
+		n.log.Warn("the lead of the metadata quorum was not handed over; the others will elect somebody when this node is gone", "error", err)
+	}
+}
+
+// movable counts the partitions that this node leads and that another broker which is up may come to lead.
+func (n *Node) movable() int {
+	img := n.quorum.Image()
+	up := map[kafka.NodeID]bool{}
+	for b := range img.Brokers() {
+		up[b.ID] = b.ID != n.o.Config.Node.ID && !b.Fenced && !b.Stopping
+	}
+	count := 0
+	for t := range img.Topics() {
+		for i := range t.Partitions {
+			s := &t.Partitions[i]
+			if s.Leader == n.o.Config.Node.ID && slices.ContainsFunc(s.Replicas, func(r kafka.NodeID) bool { return up[r] }) {
+				count++
+			}
+		}
+	}
+	return count
+}
+
+// resign says goodbye before a stop. With others up this broker is fenced, so that no leader waits for its copy; a node that is alone keeps its
+// leaderships, and gets them back at its next start.
+func (n *Node) resign(ctx context.Context) {
+	if !n.isBroker() || n.brokerEpoch() == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, fenceTimeMax)
+	defer cancel()
+	ev := metadata.FenceBroker{Now: n.o.Machine.Wall.Now(), Node: n.o.Config.Node.ID, Epoch: n.brokerEpoch(), Stopping: !n.others()}
+	if _, _, err := n.link.Submit(ctx, ev); err != nil {
+		n.log.Warn("the controller did not take the goodbye; the next start will be slower", "error", err)
+	}
+}
