@@ -43,7 +43,7 @@
 //
 // Files: quorum.go (what others call), loop.go (the loop), apply.go (committed entries), append.go (the append goroutine),
 // transport.go (raft messages), observe.go (fetching), pieces.go (snapshots over the network), install.go (and onto the disk),
-// membership.go (changes of the voters), handover.go and inherit.go (leaders that stop or die), controllers.go (the configured list), agree.go (forming among several), forming.go
+// membership.go (changes of the voters), handover.go, inherit.go and diskwatch.go (leaders that stop, die, or have a disk that takes nothing), controllers.go (the configured list), agree.go (forming among several), forming.go
 // (whose directory this is; a first start), disaster.go (recovery from one node), recover.go (what a start finds), follow.go (an
 // observer's log), mend.go (log and copy compared), repair.go (a damaged log), tail.go (what its files still hold), voters.go (raft ids),
 // raftlog.go (raft.Storage over storage.Log), logcopy.go (the second copy of the newest entries), copyfile.go, entry.go, vote.go,

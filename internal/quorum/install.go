@@ -172,6 +172,7 @@ func (l *loop) renew() error {
 	}
 	l.log.hard = &raftpb.HardState{Term: proto.Uint64(v.Term), Vote: proto.Uint64(v.For), Commit: proto.Uint64(l.image.Version())}
 	l.proposed = 0
+	l.diskWatch = diskWatch{}
 	node, err := newCore(l.q, l.self, l.log, l.image.Version())
 	if err != nil {
 		return err

@@ -105,6 +105,8 @@ const (
 	learnerPatience, caughtUpEntries = 30 * time.Second, 256
 	// changeRetry paces requests for a change that find no leader; changeWaitersMax bounds those that wait for the same change.
 	changeRetry, changeWaitersMax = 250 * time.Millisecond, 16
+	// stallMax is how long a leader's disk may take nothing before another voter is to lead: far longer than a sync of a slow disk.
+	stallMax = 2 * time.Second
 	// probeMax bounds all that follows the end of a leader's connection; turnEvery is how long each voter has for an election before the next one
 	// tries: some syncs of a slow disk.
 	probeMax, turnEvery = 2 * time.Second, 60 * time.Millisecond

@@ -39,6 +39,7 @@ type loop struct {
 	offered *snapshot
 	// retires says that a change has taken this directory out of the configuration; what follows from it is still to be done.
 	retires bool
+	diskWatch
 	// leaderless is since when no leader is known, zero while one is.
 	leaderless, saidLeaderless time.Time
 }
@@ -93,6 +94,7 @@ func (l *loop) run(ctx context.Context) (err error) {
 			l.tickQuiet()
 			l.steer()
 			l.watchLeader()
+			l.watchDisk()
 		case p := <-l.q.proposals:
 			l.propose(p)
 		case a := <-l.q.arrivals:
@@ -158,6 +160,7 @@ func (l *loop) collect() error {
 		if done.installed != nil {
 			l.installed(done.installed)
 		}
+		l.written(done)
 		l.deliver(done.responses)
 	}
 	return nil
@@ -222,6 +225,7 @@ func (l *loop) restoring(index uint64) {
 
 // storageJob is what raft wants to be durable, with the snapshot that goes with it.
 func (l *loop) storageJob(m *raftpb.Message) job {
+	l.handedOver(m)
 	j := job{message: m}
 	if !raft.IsEmptySnap(m.GetSnapshot()) {
 		j.install = l.offered

@@ -173,6 +173,9 @@ func (q *Quorum) run(ctx context.Context) error {
 	end()
 	disk.Wait()
 	q.background.Wait()
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		err = nil // the end came while the loop waited for the disk
+	}
 	if err == nil {
 		err = l.lastSnapshot()
 	}
