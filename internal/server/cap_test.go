@@ -36,6 +36,11 @@ func TestCap_TheSettingHasTheReleasesOfTheTable(t *testing.T) {
 	}
 }
 
+// withoutZooKeeper are the keys that brokers of 3.9 have only without ZooKeeper.
+var withoutZooKeeper = []int16{
+	wire.KeyDescribeQuorum, wire.KeyDescribeTopicPartitions, wire.KeyUnregisterBroker, wire.KeyAddRaftVoter, wire.KeyRemoveRaftVoter,
+}
+
 // What a capped broker advertises is never above what that release has, by kversion, and lacks nothing that both have.
 func TestCap_AdvertisesNoMoreThanTheRelease(t *testing.T) {
 	for release, versions := range releases {
@@ -46,7 +51,7 @@ func TestCap_AdvertisesNoMoreThanTheRelease(t *testing.T) {
 			advertised[k.ApiKey] = true
 			own, _ := wire.Lookup(k.ApiKey)
 			highest, known := versions.LookupMaxKeyVersion(k.ApiKey)
-			if release == "3.9" && (k.ApiKey == wire.KeyDescribeQuorum || k.ApiKey == wire.KeyDescribeTopicPartitions) {
+			if release == "3.9" && slices.Contains(withoutZooKeeper, k.ApiKey) {
 				continue // kversion's 3.9 is one with ZooKeeper
 			}
 			if !known || k.MaxVersion != min(own.Max, highest) || k.MinVersion != own.AdvertisedMin {
