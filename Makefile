@@ -27,9 +27,11 @@ fuzz:
 interop: build
 	.ci/interop
 
-# Real processes killed at random moments; ROUNDS says how often.
+# Real processes killed at random moments; ROUNDS says how often. Then three nodes: every named drill, and random faults for MINUTES.
 chaos:
 	go test ./test/chaos -count=1 -v -timeout 60m -chaos.rounds $(or $(ROUNDS),50) -chaos.fault-rounds $(or $(FAULT_ROUNDS),20)
+	go test ./test/chaos -count=1 -v -timeout 180m -run 'TestDrill|TestRandom' -chaos.drill all -chaos.drills $(or $(DRILLS),5) -chaos.minutes $(or $(MINUTES),10) -chaos.progress 10s
+	go test ./test/chaos -count=1 -v -timeout 180m -run TestRandom -chaos.mode liveness -chaos.minutes $(or $(MINUTES),10) -chaos.progress 10s
 
 demo:
 	go run ./cmd/strandline demo

@@ -51,7 +51,7 @@ func (o options) latency(c *rig.Cluster) error {
 	for _, name := range []string{"one", "two"} {
 		g := &group{offset: make([]int64, o.partitions), number: make([]uint64, o.partitions)}
 		l.reading = append(l.reading, g)
-		cl, err := kgo.NewClient(kgo.SeedBrokers(c.Brokers()...), kgo.ConsumerGroup(name), kgo.ConsumeTopics(topic), kgo.MetadataMinAge(50*time.Millisecond),
+		cl, err := kgo.NewClient(kgo.SeedBrokers(c.Seeds()...), kgo.ConsumerGroup(name), kgo.ConsumeTopics(topic), kgo.MetadataMinAge(50*time.Millisecond),
 			kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchMaxWait(500*time.Millisecond))
 		if err != nil {
 			return err
@@ -98,7 +98,7 @@ func (l *latency) bad(format string, args ...any) {
 
 // write offers records at the rate; the number of each in its partition and the time when it was due are its first 16 bytes.
 func (l *latency) write(ctx context.Context, c *rig.Cluster) error {
-	cl, err := kgo.NewClient(kgo.SeedBrokers(c.Brokers()...), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.MetadataMinAge(50*time.Millisecond),
+	cl, err := kgo.NewClient(kgo.SeedBrokers(c.Seeds()...), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.MetadataMinAge(50*time.Millisecond),
 		kgo.ProducerLinger(0), kgo.MaxBufferedRecords(2_000_000), kgo.ProduceRequestTimeout(3*time.Second), kgo.RequestTimeoutOverhead(2*time.Second))
 	if err != nil {
 		return err

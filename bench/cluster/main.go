@@ -96,7 +96,7 @@ func (o options) throughput(c *rig.Cluster) error {
 	}
 	for _, flush := range []string{"replicated", "synced"} {
 		fmt.Printf("throughput, 3 replicas, min ISR 2, %s\n", flush)
-		cmd := exec.Command(o.kbench, "-mode", "throughput", "-brokers", strings.Join(c.Brokers(), ","), "-partitions", strconv.Itoa(o.partitions),
+		cmd := exec.Command(o.kbench, "-mode", "throughput", "-brokers", strings.Join(c.Seeds(), ","), "-partitions", strconv.Itoa(o.partitions),
 			"-replication", "3", "-topic-config", "min.insync.replicas=2,strandline.flush="+flush, "-records", strconv.Itoa(o.records),
 			"-runs", strconv.Itoa(o.runs), "-server-pids", strings.Join(pids, ","))
 		cmd.Stderr = os.Stdout // a line a run; the JSON on stdout says no more

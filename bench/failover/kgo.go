@@ -12,7 +12,7 @@ import (
 
 // kgo starts franz-go's client: idempotent, acks=all, its own retries.
 func (w *writer) kgo(o options, c *rig.Cluster) error {
-	cl, err := kgo.NewClient(kgo.SeedBrokers(c.Brokers()...), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+	cl, err := kgo.NewClient(kgo.SeedBrokers(c.Seeds()...), kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.MetadataMinAge(50*time.Millisecond), kgo.ProducerLinger(0), kgo.MaxBufferedRecords(1_000_000))
 	if err != nil {
 		return err

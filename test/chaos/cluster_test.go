@@ -88,10 +88,6 @@ func startTrial(t *testing.T, c *rig.Cluster, topics []load.Topic) *trial {
 		seed = rand.Uint64()
 	}
 	t.Logf("-chaos.seed %d", seed)
-	brokers := map[int32]string{}
-	for _, n := range c.Nodes {
-		brokers[n.ID] = n.Advertised()
-	}
 	for _, topic := range topics {
 		flush := "synced"
 		if topic.Name == "replicated" {
@@ -102,10 +98,13 @@ func startTrial(t *testing.T, c *rig.Cluster, topics []load.Topic) *trial {
 			t.Fatal(err)
 		}
 	}
-	tr := &trial{t: t, rng: rand.New(rand.NewPCG(seed, 2)), c: c, topics: topics, l: load.Start(load.Options{Brokers: brokers, Topics: topics, Rate: *rateFlag, Seed: seed, Churn: true})}
+	tr := &trial{t: t, rng: rand.New(rand.NewPCG(seed, 2)), c: c, topics: topics, l: load.Start(load.Options{Brokers: c.Brokers(), Topics: topics, Rate: *rateFlag, Seed: seed, Churn: true})}
 	t.Cleanup(tr.l.Stop)
 	return tr
 }
+
+// via is a broker: the last node is one in every cluster.
+func (tr *trial) via() *rig.Node { return tr.c.Nodes[len(tr.c.Nodes)-1] }
 
 // progress waits until a record has been confirmed on every partition, of those sent from now on.
 func (tr *trial) progress(max time.Duration) {
@@ -183,7 +182,7 @@ func (tr *trial) finish() {
 // churned checks that topics whose creation or deletion was confirmed are there, or not.
 func (tr *trial) churned() {
 	for name, exist := range tr.l.Topics() {
-		_, _, err := raw.Topic(within(tr.t, healMax), tr.c.Nodes[0].Kafka, name)
+		_, _, err := raw.Topic(within(tr.t, healMax), tr.via().Kafka, name)
 		if exist != (err == nil) {
 			tr.t.Errorf("P40 topic %s: confirmed to exist: %t; now: %v", name, exist, err)
 		}
@@ -203,7 +202,7 @@ func (tr *trial) ends() map[check.Key]bounds {
 		for p := range topic.Partitions {
 			k := check.Key{Topic: topic.Name, Partition: p}
 			err := rig.Until(within(tr.t, healMax), fmt.Sprintf("the end of %v", k), func(ctx context.Context) error {
-				parts, id, err := raw.Topic(ctx, tr.c.Nodes[0].Kafka, k.Topic)
+				parts, id, err := raw.Topic(ctx, tr.via().Kafka, k.Topic)
 				if err != nil {
 					return err
 				}

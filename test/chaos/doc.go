@@ -16,7 +16,7 @@
 // faults, TestRandom random ones; random_test.go says which are fair. A violation prints the seed of the choices; the interleaving is the
 // machine's, so a seed makes a failure likely again, not certain.
 //
-// Lengths of cluster tests: -chaos.drill all -chaos.drills 20, -chaos.minutes 60, -chaos.mode liveness. -chaos.keep DIR keeps data and logs.
+// Lengths of cluster tests: -chaos.drill all -chaos.drills 20, -chaos.minutes 60, -chaos.mode liveness, -chaos.progress 10s. -chaos.keep DIR keeps data and logs.
 //
 // Lengths: -chaos.rounds and -chaos.fault-rounds; the defaults are short enough for `go test ./...`.
 package chaos

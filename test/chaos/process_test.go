@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
 	"net"
 	"os"
@@ -18,6 +19,8 @@ import (
 // startTimeMax bounds one start of a node, recovery included; a node that needs longer has hung.
 const startTimeMax = 30 * time.Second
 
+var binariesFlag = flag.String("chaos.binaries", "", "directory with the builds `release` and `fault`; empty builds them")
+
 var (
 	buildOnce sync.Once
 	buildErr  error
@@ -27,6 +30,9 @@ var (
 // builtBinary returns the path of the release or the fault build, built once for the whole test run.
 func builtBinary(t *testing.T, fault bool) string {
 	t.Helper()
+	if *binariesFlag != "" {
+		return filepath.Join(*binariesFlag, map[bool]string{false: "release", true: "fault"}[fault])
+	}
 	buildOnce.Do(func() {
 		builtIn, buildErr = os.MkdirTemp("", "strandline-chaos-")
 		for _, b := range [][]string{{"-o", filepath.Join(builtIn, "release")}, {"-tags", "fault", "-o", filepath.Join(builtIn, "fault")}} {

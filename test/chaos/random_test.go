@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	minutesFlag = flag.Float64("chaos.minutes", 0.2, "how long random faults last")
+	minutesFlag = flag.Float64("chaos.minutes", 0.1, "how long random faults last")
 	modeFlag    = flag.String("chaos.mode", "safety", "safety: any fault, judged at the end; liveness: what is left sound must go on")
 )
 
@@ -128,7 +128,7 @@ var faults = []fault{
 // TestRandom harms a cluster of three at random for -chaos.minutes with everybody at work, and judges at the end.
 //
 // In safety mode any fault may come, and all end after a while. In liveness mode two of three nodes are sound and hear each other, the third is
-// harmed and stays so: within progressMax every partition must take writes and topics must be created.
+// harmed and stays so: within -chaos.progress every partition must take writes and topics must be created.
 func TestRandom(t *testing.T) {
 	if *modeFlag != "safety" && *modeFlag != "liveness" {
 		t.Fatalf("-chaos.mode %s: safety or liveness", *modeFlag)
@@ -188,8 +188,8 @@ func (tr *trial) frozen(f fault) {
 	}
 	pause(tr.rng.Int64N(int64(gapMin)))
 	begin := time.Now()
-	tr.progress(progressMax)
-	tr.created(tr.c.Node(out.ID%3+1), time.Until(begin.Add(progressMax)))
+	tr.progress(*progressFlag)
+	tr.created(tr.c.Node(out.ID%3+1), time.Until(begin.Add(*progressFlag)))
 	tr.t.Logf("%v node %d is out: progress after %v", tr.l.R.Now().Round(time.Millisecond), out.ID, time.Since(begin).Round(time.Millisecond))
 	tr.c.Heal()
 	heal()

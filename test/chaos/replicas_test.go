@@ -16,6 +16,9 @@ import (
 func (tr *trial) replicas(ends map[check.Key]bounds) (out []check.Replica) {
 	tr.t.Helper()
 	for _, n := range tr.c.Nodes {
+		if !n.Broker {
+			continue
+		}
 		for k, b := range ends {
 			entries, err := readReplica(filepath.Join(n.Dir, "topics", b.dir), b.start)
 			if err != nil {

@@ -83,7 +83,7 @@ func (l *Load) createRequest(name string) *kmsg.CreateTopicsRequest {
 func (l *Load) admin(what, name string, req kmsg.Request) {
 	ctx, cancel := context.WithTimeout(l.ctx, adminMax+time.Second)
 	defer cancel()
-	r, err := raw.Ask(ctx, l.o.Brokers[1+int32(len(name)+int(l.R.Now()))%int32(len(l.o.Brokers))], req)
+	r, err := raw.Ask(ctx, anyOf(l.o.Brokers), req)
 	if err != nil {
 		l.forget(name)
 		return

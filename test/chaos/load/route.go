@@ -37,12 +37,22 @@ func (r *routes) learn(k check.Key, leader, epoch int32) {
 	r.by[k] = raw.Partition{Leader: leader, Epoch: epoch}
 }
 
+// anyOf is the address of a random broker.
+func anyOf(brokers map[int32]string) string {
+	skip := rand.IntN(len(brokers))
+	for _, address := range brokers {
+		if skip--; skip < 0 {
+			return address
+		}
+	}
+	return ""
+}
+
 // refresh asks any node for the leaders of a topic.
 func (r *routes) refresh(ctx context.Context, topic string) {
 	ctx, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
 	defer cancel()
-	node := int32(rand.IntN(len(r.brokers)) + 1)
-	parts, _, err := raw.Topic(ctx, r.brokers[node], topic)
+	parts, _, err := raw.Topic(ctx, anyOf(r.brokers), topic)
 	if err != nil {
 		return
 	}

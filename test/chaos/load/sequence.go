@@ -104,9 +104,9 @@ func (n *line) produce(ctx context.Context, batch record.Batch) (*kmsg.ProduceRe
 
 // producerID asks for a producer id until it gets one.
 func (l *Load) producerID() (kafka.ProducerID, bool) {
-	for node := int32(1); l.ctx.Err() == nil; node = node%int32(len(l.o.Brokers)) + 1 {
+	for l.ctx.Err() == nil {
 		ctx, cancel := context.WithTimeout(l.ctx, tryMax)
-		r, err := raw.Ask(ctx, l.o.Brokers[node], kmsg.NewPtrInitProducerIDRequest())
+		r, err := raw.Ask(ctx, anyOf(l.o.Brokers), kmsg.NewPtrInitProducerIDRequest())
 		cancel()
 		if err == nil {
 			if resp := r.(*kmsg.InitProducerIDResponse); resp.ErrorCode == 0 {

@@ -19,6 +19,8 @@ const (
 	askMax   = 5 * time.Second
 )
 
+var errNoneRuns = errors.New("no broker runs")
+
 // Topic is a topic to be created.
 type Topic struct {
 	Name       string
@@ -29,7 +31,11 @@ type Topic struct {
 
 // CreateTopic creates a topic by way of the first node and waits until every node shows all of it in sync.
 func (c *Cluster) CreateTopic(ctx context.Context, t Topic) error {
-	if err := Create(ctx, c.Nodes[0].Kafka, t); err != nil {
+	via := c.answering()
+	if len(via) == 0 {
+		return errNoneRuns
+	}
+	if err := Create(ctx, via[0].Kafka, t); err != nil {
 		return err
 	}
 	return c.Whole(ctx, int(t.Replicas), t.Name)
@@ -74,10 +80,7 @@ func (c *Cluster) Whole(ctx context.Context, replicas int, topics ...string) err
 
 func (c *Cluster) whole(ctx context.Context, topic string, replicas int) error {
 	var first []raw.Partition
-	for _, n := range c.Nodes {
-		if !n.Running() || n.paused {
-			continue
-		}
+	for _, n := range c.answering() {
 		parts, _, err := raw.Topic(ctx, n.Kafka, topic)
 		if err != nil {
 			return fmt.Errorf("node %d: %w", n.ID, err)
@@ -93,20 +96,18 @@ func (c *Cluster) whole(ctx context.Context, topic string, replicas int) error {
 		first = parts
 	}
 	if first == nil {
-		return errors.New("no node runs")
+		return errNoneRuns
 	}
 	return nil
 }
 
 // Shown is a topic as the first running node shows it.
 func (c *Cluster) Shown(ctx context.Context, name string) ([]raw.Partition, error) {
-	for _, n := range c.Nodes {
-		if n.Running() && !n.paused {
-			parts, _, err := raw.Topic(ctx, n.Kafka, name)
-			return parts, err
-		}
+	for _, n := range c.answering() {
+		parts, _, err := raw.Topic(ctx, n.Kafka, name)
+		return parts, err
 	}
-	return nil, errors.New("no node runs")
+	return nil, errNoneRuns
 }
 
 // Controller waits until a running node is the active controller and all running nodes say so.
@@ -114,10 +115,7 @@ func (c *Cluster) Controller(ctx context.Context) (int32, error) {
 	id := int32(-1)
 	err := Until(ctx, "one active controller", func(ctx context.Context) error {
 		var named []int32
-		for _, n := range c.Nodes {
-			if !n.Running() || n.paused {
-				continue
-			}
+		for _, n := range c.answering() {
 			one, err := raw.QuorumLeader(ctx, n.Kafka)
 			if err != nil {
 				return fmt.Errorf("node %d: %w", n.ID, err)
@@ -136,7 +134,11 @@ func (c *Cluster) Controller(ctx context.Context) (int32, error) {
 // Balance makes preferred replicas lead and waits until they do.
 func (c *Cluster) Balance(ctx context.Context, topic string) error {
 	return Until(ctx, "preferred leaders of "+topic, func(ctx context.Context) error {
-		if err := raw.ElectPreferred(ctx, c.Nodes[0].Kafka); err != nil {
+		via := c.answering()
+		if len(via) == 0 {
+			return errNoneRuns
+		}
+		if err := raw.ElectPreferred(ctx, via[0].Kafka); err != nil {
 			return err
 		}
 		parts, err := c.Shown(ctx, topic)

@@ -21,6 +21,8 @@ const stopMax = 60 * time.Second
 // Node is one serve process over a data directory that outlives it.
 type Node struct {
 	ID int32
+	// Controller and Broker are its roles.
+	Controller, Broker bool
 	// Dir is the data directory; Kafka, HTTP and Peer are what the process binds.
 	Dir, Kafka, HTTP, Peer string
 	// Clients stands before Kafka; nil without proxies.
@@ -48,6 +50,9 @@ func (n *Node) logPath() string { return filepath.Join(n.cluster.o.Dir, fmt.Spri
 func (n *Node) controllers() string {
 	var out []string
 	for _, to := range n.cluster.Nodes {
+		if !to.Controller {
+			continue
+		}
 		address := to.Peer
 		if p := n.cluster.links[n.ID-1]; n.cluster.formed && p != nil && to != n {
 			address = p[to.ID-1].Address()
@@ -58,8 +63,15 @@ func (n *Node) controllers() string {
 }
 
 func (n *Node) config() string {
+	var roles []string
+	if n.Controller {
+		roles = append(roles, "controller")
+	}
+	if n.Broker {
+		roles = append(roles, "broker")
+	}
 	return fmt.Sprintf(`node: {id: %d, rack: r%d}
-roles: [controller, broker]
+roles: [%s]
 data: {dir: %s}
 cluster:
   address: %s
@@ -68,7 +80,7 @@ listeners:
   - {name: plain, address: %s, advertise: %s}
 http: {address: %s}
 log: {level: info, format: text}
-%s`, n.ID, n.ID, n.Dir, n.Peer, n.controllers(), n.Kafka, n.Advertised(), n.HTTP, n.cluster.o.Extra)
+%s`, n.ID, n.ID, strings.Join(roles, ", "), n.Dir, n.Peer, n.controllers(), n.Kafka, n.Advertised(), n.HTTP, n.cluster.o.Extra)
 }
 
 // Running says whether the process has been started and not ended.
@@ -87,6 +99,9 @@ func (n *Node) Running() bool {
 // Start launches the process and returns at once. Its proxies accept again.
 func (n *Node) Start() error {
 	file := filepath.Join(n.cluster.o.Dir, fmt.Sprintf("n%d.yaml", n.ID))
+	if err := os.MkdirAll(filepath.Dir(n.Dir), 0o755); err != nil {
+		return err
+	}
 	if err := os.WriteFile(file, []byte(n.config()), 0o600); err != nil {
 		return err
 	}
@@ -196,6 +211,9 @@ func (n *Node) Resume() {
 
 // Pid is the process id.
 func (n *Node) Pid() int { return n.cmd.Process.Pid }
+
+// Disk is the directory that a small disk is mounted at; the data directory is in it.
+func (n *Node) Disk() string { return filepath.Dir(n.Dir) }
 
 // Wipe empties the data directory of a node that is down.
 func (n *Node) Wipe() error {

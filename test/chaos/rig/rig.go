@@ -16,9 +16,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -37,8 +39,12 @@ type Options struct {
 	Dir string
 	// Nodes is 1, 3 or 5; each is a controller and a broker, in a rack of its own.
 	Nodes int
+	// Apart adds as many nodes that are brokers only; the others are then controllers only. Not with Proxied.
+	Apart int
 	// Proxied puts proxies between nodes and in front of them. Without it everything is dialled directly.
 	Proxied bool
+	// SmallDisk gives nodes disks of their own, of so many bytes.
+	SmallDisk map[int32]int
 	// Extra is appended to every configuration file.
 	Extra string
 }
@@ -50,11 +56,13 @@ type Cluster struct {
 	// links[i][j] stands where node i+1 dials node j+1; nil without proxies and for i == j.
 	links  [][]*proxy.Proxy
 	formed bool
+	// unmount takes small disks away.
+	unmount []func() error
 }
 
 // New lays a cluster out; no process runs yet. Close ends it.
 func New(o Options) (*Cluster, error) {
-	c := &Cluster{o: o, links: make([][]*proxy.Proxy, o.Nodes)}
+	c := &Cluster{o: o, links: make([][]*proxy.Proxy, o.Nodes+o.Apart)}
 	// All ports are held until all are chosen, so that no two are the same.
 	var held []net.Listener
 	defer func() {
@@ -70,13 +78,21 @@ func New(o Options) (*Cluster, error) {
 		held = append(held, l)
 		return l.Addr().String()
 	}
-	for i := range o.Nodes {
-		n := &Node{ID: int32(i + 1), Dir: filepath.Join(o.Dir, fmt.Sprintf("n%d", i+1)), cluster: c}
+	for i := range o.Nodes + o.Apart {
+		n := &Node{ID: int32(i + 1), Dir: filepath.Join(o.Dir, fmt.Sprintf("n%d", i+1), "data"), cluster: c}
+		n.Controller, n.Broker = i < o.Nodes, i >= o.Nodes || o.Apart == 0
 		n.Kafka, n.HTTP, n.Peer = address(), address(), address()
 		if n.Kafka == "" || n.HTTP == "" || n.Peer == "" {
 			return nil, errors.New("no free port")
 		}
 		c.Nodes = append(c.Nodes, n)
+		if bytes := o.SmallDisk[n.ID]; bytes > 0 {
+			unmount, err := n.smallDisk(bytes)
+			if err != nil {
+				return nil, errors.Join(err, c.Close())
+			}
+			c.unmount = append(c.unmount, unmount)
+		}
 	}
 	if !o.Proxied {
 		return c, nil
@@ -142,6 +158,10 @@ func (c *Cluster) KillAll() { _ = c.each(func(n *Node) error { n.Kill(); return 
 // Close kills what runs and closes the proxies.
 func (c *Cluster) Close() error {
 	c.KillAll()
+	var errs []error
+	for _, f := range c.unmount {
+		errs = append(errs, f())
+	}
 	for i, n := range c.Nodes {
 		if n.Clients != nil {
 			n.Clients.Close()
@@ -152,7 +172,7 @@ func (c *Cluster) Close() error {
 			}
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // Node returns the node with an id.
@@ -187,11 +207,26 @@ func (c *Cluster) Heal() {
 	}
 }
 
-// Brokers lists where clients begin: the addresses of all nodes.
-func (c *Cluster) Brokers() []string {
-	var out []string
+// Brokers lists where clients begin: the addresses of all brokers, by node.
+func (c *Cluster) Brokers() map[int32]string {
+	out := map[int32]string{}
 	for _, n := range c.Nodes {
-		out = append(out, n.Advertised())
+		if n.Broker {
+			out[n.ID] = n.Advertised()
+		}
+	}
+	return out
+}
+
+// Seeds are the addresses of all brokers.
+func (c *Cluster) Seeds() []string { return slices.Collect(maps.Values(c.Brokers())) }
+
+// answering are the brokers that can be asked something.
+func (c *Cluster) answering() (out []*Node) {
+	for _, n := range c.Nodes {
+		if n.Broker && n.Running() && !n.paused {
+			out = append(out, n)
+		}
 	}
 	return out
 }
