@@ -4,9 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -20,14 +21,17 @@ import (
 	"strandline.dev/internal/peer"
 	"strandline.dev/internal/record"
 	"strandline.dev/internal/storage"
+	"strandline.dev/internal/sys"
 	"strandline.dev/internal/sys/systest"
 )
 
 // cluster is some nodes with their hosts over a network and disks in memory. The metadata is ideal: events are decided at once, and every
 // node that lives hears of it.
 type cluster struct {
-	t     *testing.T
-	net   *systest.Net
+	t   testing.TB
+	net *systest.Net
+	// real, if set, is a directory: the nodes are on the machine's own disk and network.
+	real  string
 	nodes map[kafka.NodeID]*clusterNode
 
 	mu      sync.Mutex
@@ -47,6 +51,8 @@ type clusterNode struct {
 	fs      *systest.FS
 	log     *clusterLog
 	metrics *metrics.Registry
+	// files bounds its open segment files; 0 is the default.
+	files int64
 	*clusterProcess
 }
 
@@ -81,10 +87,7 @@ func (l *clusterLog) count(part string) int {
 // inClusterBubble runs f with nodes 1 to n up.
 func inClusterBubble(t *testing.T, n int, f func(t *testing.T, c *cluster)) {
 	synctest.Test(t, func(t *testing.T) {
-		c := &cluster{
-			t: t, net: systest.NewNet(), nodes: map[kafka.NodeID]*clusterNode{}, img: metadata.Empty(), changed: make(chan struct{}),
-			deaf: map[kafka.NodeID]bool{}, mute: map[kafka.NodeID]bool{},
-		}
+		c := newCluster(t)
 		for id := range kafka.NodeID(n) {
 			id++
 			c.nodes[id] = &clusterNode{c: c, id: id, fs: systest.NewFS(uint64(id)), log: &clusterLog{}}
@@ -100,6 +103,13 @@ func inClusterBubble(t *testing.T, n int, f func(t *testing.T, c *cluster)) {
 		}()
 		f(t, c)
 	})
+}
+
+func newCluster(t testing.TB) *cluster {
+	return &cluster{
+		t: t, net: systest.NewNet(), nodes: map[kafka.NodeID]*clusterNode{}, img: metadata.Empty(), changed: make(chan struct{}),
+		deaf: map[kafka.NodeID]bool{}, mute: map[kafka.NodeID]bool{},
+	}
 }
 
 func (c *cluster) must(err error) {
@@ -197,21 +207,24 @@ func (n *clusterNode) submit(ctx context.Context, ev metadata.Event) (any, uint6
 func (n *clusterNode) start() {
 	c, t := n.c, n.c.t
 	t.Helper()
-	host := fmt.Sprintf("n%v", n.id)
-	m := systest.Machine(n.fs, c.net.Host(host), nil)
+	m, path, address := n.machine()
 	n.metrics = metrics.New()
 	p := &clusterProcess{}
 	n.clusterProcess = p
-	log := slog.New(slog.NewTextHandler(n.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	level := slog.LevelDebug
+	if c.real != "" {
+		level = slog.LevelWarn
+	}
+	log := slog.New(slog.NewTextHandler(n.log, &slog.HandlerOptions{Level: level}))
 	var err error
-	p.dir, err = storage.OpenDir(storage.DirOptions{Machine: m, Path: "/data", Log: log, Metrics: n.metrics.Storage})
+	p.dir, err = storage.OpenDir(storage.DirOptions{Machine: m, Path: path, Log: log, Metrics: n.metrics.Storage, OpenFilesMax: n.files})
 	c.must(err)
 	p.peers = peer.New(peer.Config{
 		Net: m.Net, Log: log, Metrics: n.metrics.Peer,
 		Self: func() peer.Identity {
 			return peer.Identity{Cluster: "c", Node: n.id, Directory: p.dir.Identity().DirectoryID, Start: p.dir.StartNumber()}
 		},
-		Resolve: func(to kafka.NodeID) (string, bool) { return fmt.Sprintf("n%v:9000", to), true },
+		Resolve: c.resolve,
 	})
 	p.host, err = NewHost(Config{
 		Dir: p.dir, Node: n.id, Machine: m, Log: log, Metrics: n.metrics.Broker, TopicConfig: clusterTopicConfig,
@@ -220,14 +233,15 @@ func (n *clusterNode) start() {
 	c.must(err)
 	p.found, err = p.host.Recover(t.Context())
 	c.must(err)
-	l, err := m.Net.Listen(host + ":9000")
+	l, err := m.Net.Listen(address)
 	c.must(err)
+	address = l.Addr().String()
 	ctx, cancel := context.WithCancel(context.Background())
 	p.cancel = cancel
 	p.running.Go(func() { _ = p.peers.Serve(ctx, l) })
 	reply, version := c.decide(metadata.RegisterBroker{
 		Now: time.Now(), Node: n.id, Directory: p.dir.Identity().DirectoryID, StartNumber: p.dir.StartNumber(), BootID: p.dir.BootID(),
-		Roles: []string{"broker"}, ClusterAddress: host + ":9000", Unclean: p.found.Unclean, Damaged: p.found.Damaged, HolderSilent: time.Hour,
+		Roles: []string{"broker"}, ClusterAddress: address, Unclean: p.found.Unclean, Damaged: p.found.Damaged, HolderSilent: time.Hour,
 	})
 	r := reply.(metadata.Registered)
 	if !r.OK() {
@@ -241,6 +255,24 @@ func (n *clusterNode) start() {
 	c.must(p.host.WaitApplied(ctx, version))
 	_, version = c.decide(metadata.BrokerReady{Now: time.Now(), Node: n.id, Epoch: r.Epoch})
 	c.must(p.host.WaitApplied(ctx, version))
+}
+
+func (n *clusterNode) machine() (m sys.Machine, path, address string) {
+	if n.c.real != "" {
+		return sys.Real(), filepath.Join(n.c.real, n.id.String()), "127.0.0.1:0"
+	}
+	host := hostName(n.id)
+	return systest.Machine(n.fs, n.c.net.Host(host), nil), "/data", host + ":9000"
+}
+
+// resolve is the address that a node has registered.
+func (c *cluster) resolve(to kafka.NodeID) (string, bool) {
+	img, _ := c.view()
+	b := img.Broker(to)
+	if b == nil {
+		return "", false
+	}
+	return b.ClusterAddress, true
 }
 
 func (n *clusterNode) reconcile(ctx context.Context, p *clusterProcess) {
@@ -271,7 +303,9 @@ func (n *clusterNode) stop() {
 		return
 	}
 	n.clusterProcess = nil
-	n.c.net.Kill(fmt.Sprintf("n%v", n.id))
+	if n.c.real == "" {
+		n.c.net.Kill(hostName(n.id))
+	}
 	p.cancel()
 	p.peers.Close()
 	p.running.Wait()
@@ -288,12 +322,12 @@ func (n *clusterNode) kill(mode systest.CrashMode) {
 
 func clusterTopicConfig(t *metadata.Topic) config.Topic {
 	c := baseConfig()
-	c.SegmentBytes = 1 << 16
 	if t.Configs["strandline.flush"] == "replicated" {
 		c.Flush = config.FlushReplicated
 	}
-	if t.Configs["segment.bytes"] != "" {
-		c.SegmentBytes = 1 << 14
+	c.SegmentBytes = 1 << 16
+	if n, err := strconv.ParseInt(t.Configs["segment.bytes"], 10, 64); err == nil {
+		c.SegmentBytes = n
 	}
 	return c
 }
