@@ -53,11 +53,6 @@ func (p *viewPartition) name() string { return p.Topic + "-" + strconv.Itoa(int(
 
 func (p *viewPartition) moving() bool { return len(p.Adding)+len(p.Removing) > 0 }
 
-// target is the replica list that a move leads to.
-func (p *viewPartition) target() []int32 {
-	return slices.DeleteFunc(slices.Clone(p.Replicas), func(n int32) bool { return slices.Contains(p.Removing, n) })
-}
-
 // node returns a node of the view, or nil.
 func (v *clusterView) node(id int32) *viewNode {
 	for i := range v.Nodes {

@@ -229,7 +229,6 @@ func (c *cluster) whole(topic string) bool {
 
 // publisher publishes numbered records to a partition, one every millisecond, until it is ended.
 type publisher struct {
-	acked  chan int64 // offsets of acknowledged records, in order of their numbers
 	end    chan struct{}
 	ended  chan struct{}
 	values []string

@@ -91,7 +91,6 @@ func TestARescueThatCrashesIsDoneOrNotBegun(t *testing.T) {
 				t.Fatalf("crash at operation %d: %v", at, err)
 			}
 		}
-		fs = c.disks[3]
 		c.start(3)
 		if l := c.leader(5 * time.Second); l.q.Image().BrokerConfigs(kafka.NoNode)["key.0"] == "" {
 			t.Errorf("crash at operation %d: records are lost", at)

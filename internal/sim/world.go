@@ -66,9 +66,8 @@ type world struct {
 	values  uint64
 	clients []*client
 	// Rare counts the rare states that were reached.
-	rare    map[string]int
-	lines   []string
-	failure string
+	rare  map[string]int
+	lines []string
 }
 
 // violation ends a run.
