@@ -17,9 +17,12 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// A run that failed gives no figures, not even those it had before.
-func TestSeries_LeavesFailedRunsOut(t *testing.T) {
-	s := series{runs: []result{{Values: map[string]float64{"x": 1}}, {Values: map[string]float64{"x": 9}, Error: "broke"}}}
+// A run that failed gives no figures, not even those it had before; nor does one that others disturbed.
+func TestSeries_LeavesBadRunsOut(t *testing.T) {
+	s := series{runs: []result{
+		{Values: map[string]float64{"x": 1}, Foreign: foreignMax}, {Values: map[string]float64{"x": 9}, Error: "broke"},
+		{Values: map[string]float64{"x": 9}, Foreign: foreignMax + 0.01},
+	}}
 	if got, ok := s.spread("x"); !ok || got != (spread{1, 1, 1}) {
 		t.Errorf("%v %v", got, ok)
 	}

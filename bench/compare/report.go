@@ -64,10 +64,13 @@ type series struct {
 	runs          []result
 }
 
+// counts says whether a run is in the medians: it went well, and nobody else had the machine.
+func (r result) counts() bool { return r.Error == "" && r.Foreign <= foreignMax }
+
 func (s series) spread(key string) (spread, bool) {
 	var v []float64
 	for _, r := range s.runs {
-		if x, ok := r.Values[key]; ok && r.Error == "" {
+		if x, ok := r.Values[key]; ok && r.counts() {
 			v = append(v, x)
 		}
 	}
@@ -130,6 +133,7 @@ func printMachine(commits []string) {
 	fmt.Printf("# Results\n\nMade by `bench/run.sh`; [README.md](README.md) says how. Do not edit.\n\n")
 	fmt.Printf("Machine: %d x %s, %s, %s, %s. Everything (broker, client) shares these processors. Commit %s.\n",
 		runtime.NumCPU(), model, shell("free -h | awk '/Mem:/ {print $2}'")+" memory", shell("uname -sr"), runtime.Version(), strings.Join(commits, ", "))
+	fmt.Printf("Runs in which others had more than %.0f %% of the machine are left out. ", 100*foreignMax)
 	fmt.Printf("Medians, with (least..most) of the runs. us/rec is CPU time of a process for each record.\n")
 }
 
@@ -158,14 +162,17 @@ func printSuite(suite string, all []series) {
 		if len(s.runs) == 0 {
 			continue
 		}
-		foreign, failed := 0.0, 0
+		foreign, counted, failed := 0.0, 0, 0
 		for _, r := range s.runs {
-			foreign = max(foreign, r.Foreign)
-			if r.Error != "" {
+			switch {
+			case r.counts():
+				foreign = max(foreign, r.Foreign)
+				counted++
+			case r.Error != "":
 				failed++
 			}
 		}
-		fmt.Printf("| %s | %d | %.1f %% |", t.name, len(s.runs)-failed, 100*foreign)
+		fmt.Printf("| %s | %d | %.1f %% |", t.name, counted, 100*foreign)
 		for _, m := range columns {
 			if v, ok := s.spread(m.key); ok {
 				fmt.Printf(" %s (%s..%s) |", m.format(v.median), m.format(v.least), m.format(v.most))
@@ -176,6 +183,9 @@ func printSuite(suite string, all []series) {
 		fmt.Println()
 		if failed > 0 {
 			failures += fmt.Sprintf("\n%s: %d runs failed: %s\n", t.name, failed, s.firstError())
+		}
+		if left := len(s.runs) - counted - failed; left > 0 {
+			failures += fmt.Sprintf("\n%s: %d more runs are left out: others had more than %.0f %% of the machine.\n", t.name, left, 100*foreignMax)
 		}
 	}
 	fmt.Print(failures)
