@@ -172,35 +172,42 @@ func (tr *trial) frozen(f fault) {
 		}
 	}
 	heal := func() {}
-	switch tr.rng.IntN(5) {
-	case 0:
+	how := []string{"down", "paused", "isolated", "half-connected", "not heard"}[tr.rng.IntN(5)]
+	switch how {
+	case "down":
 		heal = tr.down(out)
-	case 1:
+	case "paused":
 		out.Pause()
 		heal = out.Resume
-	case 2:
+	case "isolated":
 		tr.isolate(out)
-	case 3: // half-connected: one of the others hears it, and hears of it
+	case "half-connected":
 		tr.c.Cut(out.ID, out.ID%3+1)
-	case 4: // it hears all, and nobody hears it
+	case "not heard": // it hears all
 		tr.c.CutOneWay(out.ID, out.ID%3+1)
 		tr.c.CutOneWay(out.ID, (out.ID+1)%3+1)
 	}
 	pause(tr.rng.Int64N(int64(gapMin)))
 	begin := time.Now()
 	tr.progress(*progressFlag)
-	tr.created(tr.c.Node(out.ID%3+1), time.Until(begin.Add(*progressFlag)))
-	tr.t.Logf("%v node %d is out: progress after %v", tr.l.R.Now().Round(time.Millisecond), out.ID, time.Since(begin).Round(time.Millisecond))
+	tr.created(time.Until(begin.Add(*progressFlag)), tr.c.Node(out.ID%3+1), tr.c.Node((out.ID+1)%3+1))
+	tr.t.Logf("%v node %d is %s: progress after %v", tr.l.R.Now().Round(time.Millisecond), out.ID, how, time.Since(begin).Round(time.Millisecond))
 	tr.c.Heal()
 	heal()
 	tr.whole()
 }
 
-// created creates a topic by way of a node.
-func (tr *trial) created(via *rig.Node, max time.Duration) {
+// created creates a topic by way of one of the nodes, as a client that asks another when one does not answer: a node that cannot reach the
+// active controller, which others can, cannot do it.
+func (tr *trial) created(max time.Duration, via ...*rig.Node) {
 	tr.t.Helper()
 	name := fmt.Sprintf("made-%d", tr.rng.Uint64())
+	asked := 0
 	err := rig.Until(within(tr.t, max), "creation of a topic", func(ctx context.Context) error {
+		via := via[asked%len(via)]
+		asked++
+		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+		defer cancel()
 		err := rig.Create(ctx, via.Kafka, rig.Topic{Name: name, Partitions: 1, Replicas: 2})
 		if err != nil {
 			if _, _, there := raw.Topic(ctx, via.Kafka, name); there == nil { // an earlier try has

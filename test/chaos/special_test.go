@@ -54,7 +54,7 @@ func controllersDown(t *testing.T) {
 		for _, n := range []*rig.Node{first, second} {
 			tr.start(n)
 		}
-		tr.created(tr.via(), *progressFlag)
+		tr.created(*progressFlag, tr.via())
 	}
 	tr.finish()
 }
