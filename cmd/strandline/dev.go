@@ -11,35 +11,40 @@ import (
 	"strandline.dev/internal/config/load"
 )
 
-const devLong = `Runs one full node on loopback for development: plaintext, topics created on first use, flush policy "replicated"
-(kill -9 loses nothing, a power cut may), no minimum retention.
+const devLong = `Runs one full node, or with --nodes a cluster in one process, on loopback for development: plaintext, topics created on first
+use, flush policy "replicated" (kill -9 loses nothing, a power cut may), no minimum retention.
+
+Of several nodes, the second listens on the given ports + 10, the third on + 20, and so on; node ids count from 1.
 
 Without --data-dir the data goes to a temporary directory that is removed at exit; what a killed dev left behind there, the next one
-removes. One line on stdout says when the node accepts work.`
+removes. One line on stdout says when all accept work.`
 
 const devExample = `  strandline dev
+  strandline dev --nodes 3
   strandline dev --data-dir ./data --kafka 127.0.0.1:19092 --http 127.0.0.1:0`
 
 // devFlags are the flags of `dev`.
 type devFlags struct {
 	dataDir, kafka, http, logLevel string
 	insecure                       bool
+	nodes                          int
 }
 
 // newDevCommand makes `dev`.
 func newDevCommand() *cobra.Command {
 	var f devFlags
 	cmd := &cobra.Command{
-		Use: "dev", Short: "Run one node for development", Long: devLong, Example: devExample,
+		Use: "dev", Short: "Run a node, or a small cluster, for development", Long: devLong, Example: devExample,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := devConfig(f)
 			if err != nil {
 				return err
 			}
-			return runDev(cmd.Context(), cfg, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return runDev(cmd.Context(), cfg, f.nodes, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
+	cmd.Flags().IntVar(&f.nodes, "nodes", 1, "how many nodes to run in this process")
 	cmd.Flags().StringVar(&f.dataDir, "data-dir", "", "`DIR` for the data, kept at exit (default: a temporary one, removed at exit)")
 	cmd.Flags().StringVar(&f.kafka, "kafka", "127.0.0.1:9092", "`HOST:PORT` for Kafka clients; port 0 takes a free one")
 	cmd.Flags().StringVar(&f.http, "http", "127.0.0.1:8080", "`HOST:PORT` for health and metrics; port 0 takes a free one")
@@ -50,6 +55,9 @@ func newDevCommand() *cobra.Command {
 
 // devConfig is the configuration of dev; Data.Dir is "" when a temporary directory is wanted.
 func devConfig(f devFlags) (config.Node, error) {
+	if f.nodes < 1 || f.nodes > devNodesMax {
+		return config.Node{}, usagef("--nodes %d: want 1 to %d", f.nodes, devNodesMax)
+	}
 	for _, door := range []struct{ flag, address string }{{"--kafka", f.kafka}, {"--http", f.http}} {
 		if why := config.AddressFault(door.address); why != "" && !(door.flag == "--http" && door.address == config.NoHTTP) {
 			return config.Node{}, usagef("%s %q %s: want HOST:PORT", door.flag, door.address, why)
@@ -66,23 +74,29 @@ func devConfig(f devFlags) (config.Node, error) {
 	return cfg, refuseUnsafe(cfg, f.insecure)
 }
 
-// runDev runs the node, in a temporary directory if the configuration names none.
-func runDev(ctx context.Context, cfg config.Node, out, errOut io.Writer) error {
-	if cfg.Data.Dir != "" {
+// runDev runs the nodes, in a temporary directory if the configuration names none.
+func runDev(ctx context.Context, cfg config.Node, count int, out, errOut io.Writer) error {
+	if cfg.Data.Dir == "" {
+		dir, err := os.MkdirTemp("", temporaryPrefix)
+		if err != nil {
+			return &failure{what: "no temporary directory", why: err, todo: "give one with --data-dir"}
+		}
+		defer func() { _ = os.RemoveAll(dir) }()
+		// Beside the node, so that gigabytes of an earlier one do not delay the start; it is waited for, so that they do go.
+		swept := make(chan struct{})
+		go func() {
+			defer close(swept)
+			sweepTemporary(os.TempDir())
+		}()
+		defer func() { <-swept }()
+		cfg.Data.Dir = dir
+	}
+	if count == 1 {
 		return runNode(ctx, cfg, true, out, errOut)
 	}
-	dir, err := os.MkdirTemp("", temporaryPrefix)
+	all, err := devCluster(cfg, count)
 	if err != nil {
-		return &failure{what: "no temporary directory", why: err, todo: "give one with --data-dir"}
+		return err
 	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	// Beside the node, so that gigabytes of an earlier one do not delay the start; it is waited for, so that they do go.
-	swept := make(chan struct{})
-	go func() {
-		defer close(swept)
-		sweepTemporary(os.TempDir())
-	}()
-	defer func() { <-swept }()
-	cfg.Data.Dir = dir
-	return runNode(ctx, cfg, true, out, errOut)
+	return runNodes(ctx, all, out, errOut)
 }

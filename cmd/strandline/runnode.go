@@ -10,6 +10,8 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"strandline.dev/internal/config"
@@ -25,31 +27,90 @@ const memoryLimitPart = 0.9
 
 // runNode runs one node until ctx ends (SIGINT, SIGTERM) or the node fails, printing the ready line on out.
 func runNode(ctx context.Context, cfg config.Node, dev bool, out, errOut io.Writer) error {
-	log := newLogger(cfg, errOut)
+	return runNodes(ctx, []node.Options{{Config: cfg, Dev: dev}}, out, errOut)
+}
+
+// runNodes runs nodes in one process until ctx ends or one of them fails. The ready line comes when all accept work.
+func runNodes(ctx context.Context, all []node.Options, out, errOut io.Writer) error {
+	log := newLogger(all[0].Config, errOut)
 	setMemoryLimit(log)
-	n, err := node.Start(ctx, node.Options{Config: cfg, Dev: dev, Machine: sys.Real(), Log: log})
-	if err != nil {
-		return startFailure(err, dev)
+	for i := range all {
+		all[i].Machine, all[i].Log = sys.Real(), log
+		if len(all) > 1 {
+			all[i].Log = log.With("node", all[i].Config.Node.ID)
+		}
 	}
-	if _, err := fmt.Fprintf(out, "ready kafka=%s http=%s\n", strings.Join(n.KafkaAddresses(), ","), n.HTTPURL()); err != nil {
+	nodes, err := startNodes(ctx, all)
+	if err != nil {
+		return err
+	}
+	var kafkas, https []string
+	failed := make(chan error, len(nodes))
+	for _, n := range nodes {
+		kafkas, https = append(kafkas, n.KafkaAddresses()...), append(https, n.HTTPURL())
+		go func() {
+			select {
+			case err := <-n.Failed():
+				failed <- err
+			case <-ctx.Done():
+			}
+		}()
+	}
+	if _, err := fmt.Fprintf(out, "ready kafka=%s http=%s\n", strings.Join(kafkas, ","), strings.Join(https, ",")); err != nil {
 		log.Warn("the ready line could not be written", "error", err)
 	}
-	var failed error
+	var broken error
 	select {
 	case <-ctx.Done():
 		log.Info("stopping")
-	case failed = <-n.Failed():
-		log.Error("the node failed", "error", failed)
+	case broken = <-failed:
+		log.Error("the node failed", "error", broken)
 	}
-	stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeMax)
-	defer cancel()
-	if err := n.Stop(stopCtx); err != nil {
+	if err := stopNodes(ctx, nodes); err != nil {
 		return &failure{what: "the node did not stop cleanly", why: errors.New(err.Error())} // whole: reason is for errors of a client
 	}
-	if failed != nil {
-		return &failure{what: "the node failed", why: errors.New(failed.Error())}
+	if broken != nil {
+		return &failure{what: "the node failed", why: errors.New(broken.Error())}
 	}
 	return nil
+}
+
+// startNodes starts all at once, since they wait for each other, and none if one cannot start.
+func startNodes(ctx context.Context, all []node.Options) ([]*node.Node, error) {
+	starting, giveUp := context.WithCancel(ctx)
+	defer giveUp()
+	nodes, errs := make([]*node.Node, len(all)), make([]error, len(all))
+	var first atomic.Pointer[error]
+	var done sync.WaitGroup
+	for i, o := range all {
+		done.Go(func() {
+			if nodes[i], errs[i] = node.Start(starting, o); errs[i] != nil {
+				first.CompareAndSwap(nil, &errs[i])
+				giveUp()
+			}
+		})
+	}
+	done.Wait()
+	if err := first.Load(); err != nil {
+		_ = stopNodes(ctx, nodes) // what stopped the start is the error to tell
+		return nil, startFailure(*err, all[0].Dev)
+	}
+	return nodes, nil
+}
+
+// stopNodes stops those that run, all at once.
+func stopNodes(ctx context.Context, nodes []*node.Node) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeMax)
+	defer cancel()
+	errs := make([]error, len(nodes))
+	var done sync.WaitGroup
+	for i, n := range nodes {
+		if n != nil {
+			done.Go(func() { errs[i] = n.Stop(ctx) })
+		}
+	}
+	done.Wait()
+	return errors.Join(errs...)
 }
 
 // newLogger logs text on a terminal and JSON elsewhere, unless the configuration says which.

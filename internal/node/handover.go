@@ -22,7 +22,7 @@ func (n *Node) others() bool {
 // handOver gives what this node leads to others while it still serves: clients are told who leads now, and nobody waits for a time-out.
 // It ends when others lead all that others can lead, or after handOverMax.
 func (n *Node) handOver(ctx context.Context) {
-	if !n.isBroker() || n.brokerEpoch() == 0 || n.broken.Load() != nil || !n.others() {
+	if n.o.Together || !n.isBroker() || n.brokerEpoch() == 0 || n.broken.Load() != nil || !n.others() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, handOverMax)
@@ -75,7 +75,7 @@ func (n *Node) movable() int {
 // resign says goodbye before a stop. With others up this broker is fenced, so that no leader waits for its copy; a node that is alone keeps its
 // leaderships, and gets them back at its next start.
 func (n *Node) resign(ctx context.Context) {
-	if !n.isBroker() || n.brokerEpoch() == 0 {
+	if n.o.Together || !n.isBroker() || n.brokerEpoch() == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, fenceTimeMax)

@@ -27,7 +27,7 @@ import (
 
 const (
 	// fenceTimeMax bounds the goodbye to the controller; without it the next start is only less tidy.
-	fenceTimeMax = 5 * time.Second
+	fenceTimeMax = 2 * time.Second
 	// reconcileAgain is the pause before a failed reconciliation is tried again: a full or slow disk needs a moment, and an idle
 	// cluster may publish no Image for hours.
 	reconcileAgain = 2 * time.Second
@@ -53,6 +53,8 @@ type Options struct {
 	// ClusterListener is the cluster listener if it is open already: where several nodes of one process are to know each other's ports
 	// before they start. Start takes it over. nil: Config.Cluster.Address is opened.
 	ClusterListener net.Listener
+	// Together says that all nodes of the cluster are in one process and stop at once: nobody is left to hand over to.
+	Together bool
 }
 
 // Node is a running node.
