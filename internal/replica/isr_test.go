@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"strandline.dev/internal/kafka"
@@ -288,6 +289,7 @@ func TestReplication_IdlePartitionsAreNotNamed(t *testing.T) {
 		c.acked(tp, oneBatch)
 		c.alike(tp)
 		waitInBubble(3 * time.Second)
+		synctest.Wait()
 		f := c.nodes[2].host.repl.fetchers.by[1]
 		if n := len(f.request.parts); n != 0 || f.round < 5 {
 			t.Errorf("an idle fetch, in round %d, names %d partitions", f.round, n)
@@ -298,6 +300,7 @@ func TestReplication_IdlePartitionsAreNotNamed(t *testing.T) {
 		named := 0
 		for range 5 {
 			c.acked(tp, oneBatch)
+			synctest.Wait()
 			named = max(named, len(f.request.parts))
 		}
 		if named > 1 {
