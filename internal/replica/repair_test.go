@@ -148,7 +148,7 @@ func TestRepair_NothingIsWipedWhileNobodyElseLeads(t *testing.T) {
 			n.host.Read([]FetchItem{at(tp, o)}, FetchOptions{MaxBytes: 1 << 20}, &buf)
 			buf.Release()
 		}
-		c.eventually("it is reported", func() bool { return len(submitted[metadata.ReportDamage](c)) == 1 })
+		c.eventually("it is reported", func() bool { return len(submitted[metadata.ReportDamage](c)) > 0 }) // twice, when the first named an older epoch
 		waitInBubble(time.Minute)
 		if got := len(n.segments(tp)); got != before {
 			t.Fatalf("%d of %d segments are left", got, before)
