@@ -92,13 +92,13 @@ func (d *decider) holder(node kafka.NodeID, epoch kafka.BrokerEpoch) (*Broker, O
 	return b, Outcome{}
 }
 
-// ready unfences a broker.
+// ready unfences a broker, or takes back one that was to stop: it stays.
 func (d *decider) ready(ev BrokerReady) BrokerChanged {
 	b, no := d.holder(ev.Node, ev.Epoch)
 	if !no.OK() {
 		return BrokerChanged{Outcome: no}
 	}
-	if b.Fenced {
+	if b.Fenced || b.Stopping {
 		d.write(BrokerStateRecord{Node: b.ID, Epoch: b.Epoch})
 	}
 	return BrokerChanged{Elected: d.electLeaderless(b.ID), StillLeads: d.loads[b.ID].leaders}

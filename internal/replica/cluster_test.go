@@ -53,6 +53,8 @@ type clusterNode struct {
 	metrics *metrics.Registry
 	// files bounds its open segment files; 0 is the default.
 	files int64
+	// reserve is the size of the reserve for a full disk; 0 keeps none.
+	reserve int64
 	*clusterProcess
 }
 
@@ -217,7 +219,7 @@ func (n *clusterNode) start() {
 	}
 	log := slog.New(slog.NewTextHandler(n.log, &slog.HandlerOptions{Level: level}))
 	var err error
-	p.dir, err = storage.OpenDir(storage.DirOptions{Machine: m, Path: path, Log: log, Metrics: n.metrics.Storage, OpenFilesMax: n.files})
+	p.dir, err = storage.OpenDir(storage.DirOptions{Machine: m, Path: path, Log: log, Metrics: n.metrics.Storage, OpenFilesMax: n.files, ReserveBytes: n.reserve})
 	c.must(err)
 	p.peers = peer.New(peer.Config{
 		Net: m.Net, Log: log, Metrics: n.metrics.Peer,

@@ -33,6 +33,8 @@ type Host struct {
 	rec       reconciled
 	// resignedFor is the hanging round of syncs for which leaderships were given up last. The watchdog's.
 	resignedFor time.Time
+	// yielded: others are to lead, because the disk is full (yield.go).
+	yielded bool
 
 	mu struct {
 		sync.RWMutex

@@ -20,6 +20,8 @@ const (
 	stallMax = 10 * time.Second
 	// stallCheckEvery is how often the watchdog looks.
 	stallCheckEvery = time.Second
+	// yieldEvery is how often it is asked whether others are to lead because the disk is full.
+	yieldEvery = time.Second
 	// reserveEvery is how often the reserve is looked after: so long after space has returned user records are taken again, or a
 	// little longer on a slow disk.
 	reserveEvery = 3 * time.Second

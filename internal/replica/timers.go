@@ -24,6 +24,7 @@ func (h *Host) Run(ctx context.Context) {
 	if h.repl.submit != nil {
 		wg.Go(func() { every(ctx, h.repl.lagMax/ticksPerLag, nil, h.tick) })
 		wg.Go(func() { h.repl.changes.run(ctx, changesMax, h.repl.proposeISR) })
+		wg.Go(func() { every(ctx, yieldEvery, nil, func() { h.yield(ctx) }) })
 		wg.Go(func() { h.repl.damages.run(ctx, damagesMax, h.repl.reportDamages) })
 	}
 	wg.Wait()
