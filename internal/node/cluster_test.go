@@ -89,6 +89,30 @@ func clusterBubble(t *testing.T, count int, change func(*config.Node), test func
 	})
 }
 
+// TestCluster_TheDirectoryOfAnotherClusterServesNobody: a disk that is the only voter of its own cluster, in the place of node 2.
+func TestCluster_TheDirectoryOfAnotherClusterServesNobody(t *testing.T) {
+	clusterBubble(t, 3, nil, func(t *testing.T, c *cluster) {
+		c.kill(2)
+		m := c.member(2)
+		m.fs = systest.NewFS(99)
+		all := c.change
+		c.change = func(n *config.Node) { n.Cluster.Controllers = []string{"2@n2:19091"} }
+		c.start(2)
+		c.kill(2)
+		c.change = all
+		m.process = &process{Net: c.net.Host(m.host())}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := Start(ctx, Options{Config: c.configOf(m), Machine: systest.Machine(m.fs, m.process, nil), Log: slog.New(slog.NewTextHandler(m.log, nil))}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("it serves: %v", err)
+		}
+		if !strings.Contains(m.log.String(), "it may have the data directory of another cluster") {
+			t.Error("and nobody is told why")
+		}
+		m.node = nil
+	})
+}
+
 func (c *cluster) ids() []kafka.NodeID {
 	var ids []kafka.NodeID
 	for _, m := range c.members {

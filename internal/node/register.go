@@ -28,6 +28,9 @@ func (n *Node) register(start, background context.Context) error {
 	ctx, cancel := context.WithCancelCause(start)
 	defer cancel(nil)
 	defer context.AfterFunc(n.alive, func() { cancel(context.Cause(n.alive)) })()
+	if err := n.untilOwned(ctx); err != nil {
+		return err
+	}
 	disk := n.fullDisk()
 	n.waitFor(func() string { return "waiting for " + n.awaited() + disk })
 	if n.isBroker() {
