@@ -2,6 +2,7 @@ package storage
 
 import (
 	"errors"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -185,12 +186,15 @@ func TestI11_WantOfDescriptorsIsNoFailedSync(t *testing.T) {
 		fsys := systest.NewFS(1)
 		d := newFewFilesDir(t, fsys)
 		defer d.Close(CloseOptions{}) //nolint:errcheck // one log has failed
-		short, broken := true, ""
+		var short atomic.Bool
+		var broken atomic.Value // a path; the syncer reads both
+		short.Store(true)
+		broken.Store("")
 		fsys.Hook(func(op systest.Op) error {
 			switch {
-			case op.Kind == systest.OpSync && op.Name == broken:
+			case op.Kind == systest.OpSync && op.Name == broken.Load():
 				return syscall.EIO
-			case short && (op.Kind == systest.OpSyncDir || op.Kind == systest.OpSyncAll):
+			case short.Load() && (op.Kind == systest.OpSyncDir || op.Kind == systest.OpSyncAll):
 				return &errnoPath{op.Name}
 			}
 			return nil
@@ -199,7 +203,7 @@ func TestI11_WantOfDescriptorsIsNoFailedSync(t *testing.T) {
 		for _, l := range logs[1:] {
 			fill(t, l, 20) // rolls: names and .meta files, too
 		}
-		broken = logs[0].activeLocked().path
+		broken.Store(logs[0].activeLocked().path)
 		fill(t, logs[0], 1)
 		time.Sleep(3 * postponedPause)
 		for i, l := range logs {
@@ -210,7 +214,7 @@ func TestI11_WantOfDescriptorsIsNoFailedSync(t *testing.T) {
 		if err := logs[1].Sync(); !sys.IsTooManyFiles(err) {
 			t.Errorf("Sync without descriptors = %v", err)
 		}
-		short = false
+		short.Store(false)
 		time.Sleep(3 * postponedPause)
 		for i, l := range logs {
 			if i > 0 && (l.Damaged() != nil || l.StoredEnd() != 20) {
