@@ -148,9 +148,11 @@ func TestC090_AwaitFiles(t *testing.T) {
 		logs := openMany(t, d, 16, LogOptions{})
 		synctest.Wait()
 		slow := time.Second
+		var latency atomic.Int64 // of a sync, in ns; the syncer reads it
+		latency.Store(int64(slow))
 		fsys.SetLatency(func(op systest.Op) time.Duration {
 			if op.Kind == systest.OpSync || op.Kind == systest.OpSyncAll {
-				return slow
+				return time.Duration(latency.Load())
 			}
 			return 0
 		})
@@ -173,6 +175,7 @@ func TestC090_AwaitFiles(t *testing.T) {
 		}
 		time.Sleep(time.Minute) // all is synced, and closed but for what may stay open
 		slow = 10 * filesWaitMax
+		latency.Store(int64(slow))
 		if n, err := write(); !errors.Is(err, ErrTooManyFiles) || n < 4 {
 			t.Errorf("on a disk that hangs: %d appends, then %v", n, err)
 		}
