@@ -119,16 +119,18 @@ func (r *replica) advanced() {
 // dropped is checked when a crash takes records: what counted is not among them, unless the fault is a lossy one.
 func (r *replica) dropped(keep kafka.Offset, lossy bool) {
 	if !lossy {
-		s := r.n.w.state(r.n.w.ctl.committed, r.p)
-		if id := r.n.id; !r.n.lossy[r.p] && (slices.Contains(s.ISR, id) || slices.Contains(s.ELR, id)) {
-			r.losesNothing("P1: a crash", keep)
-		}
+		r.losesNothing("P1: a crash", keep)
 	}
 }
 
-// losesNothing says that no committed record is among those from an offset on.
+// losesNothing says that no committed record is among those from an offset on, if the replica is one that may lead (P17). Any other may
+// follow a leader that is deposed by now, and cut what it is to copy again; it is compared in full when it comes back in.
 func (r *replica) losesNothing(what string, keep kafka.Offset) {
 	t := r.n.w.truth[r.p]
+	s := r.n.w.state(r.n.w.ctl.committed, r.p)
+	if id := r.n.id; r.n.lossy[r.p] || !slices.Contains(s.ISR, id) && !slices.Contains(s.ELR, id) {
+		return
+	}
 	for o := max(keep, r.disk.start, t.start); o < min(r.disk.end(), t.end()); o++ {
 		if r.disk.at(o) == t.entries[o] {
 			r.n.w.fail("%s takes committed offset %d from %v partition %d", what, o, r.n, r.p)
