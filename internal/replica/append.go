@@ -16,6 +16,7 @@ import (
 func (h *Host) Append(items []AppendItem, acks int16, timeout time.Duration) *Produce {
 	pr := newProduce(len(items), acks, timeout)
 	now := h.machine.Wall.Now()
+	files := fileRoom{dir: h.dir}
 	for i := range items {
 		r := &pr.results[i]
 		r.Leader, r.LeaderEpoch = kafka.NoNode, kafka.NoEpoch
@@ -25,7 +26,7 @@ func (h *Host) Append(items []AppendItem, acks int16, timeout time.Duration) *Pr
 		case p == nil:
 			pr.fail(i, h.absent())
 		default:
-			if err := h.dir.AwaitFiles(); err != nil {
+			if err := files.await(); err != nil {
 				pr.fail(i, fmt.Errorf("%w: append to %v: %w", ErrStorage, p.tp, err))
 				continue
 			}

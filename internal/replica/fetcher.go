@@ -184,8 +184,9 @@ func (f *fetcher) fetch(ctx context.Context) error {
 		return errBroker
 	}
 	f.round++
+	files := fileRoom{dir: f.r.dir}
 	for i := range f.reply.parts {
-		f.take(&f.reply.parts[i])
+		f.take(&f.reply.parts[i], &files)
 	}
 	return nil
 }
@@ -242,15 +243,20 @@ func (f *fetcher) begin() (pulls []*pull, forget []kafka.TopicPartition, any boo
 	return pulls, forget, any
 }
 
-// take brings the answer for one partition to it.
-func (f *fetcher) take(a *answerEntry) {
+// take brings the answer for one partition to it. While too many files are open it waits before it brings records, and fetches no more
+// meanwhile.
+func (f *fetcher) take(a *answerEntry, files *fileRoom) {
 	f.mu.Lock()
 	pl := f.mu.pulls[a.tp]
 	f.mu.Unlock()
 	if pl == nil || pl.epoch != a.epoch {
 		return // not followed any more, or in another epoch
 	}
-	switch pl.p.absorb(pl, a) {
+	var full error
+	if len(a.records) > 0 {
+		full = files.await()
+	}
+	switch pl.p.absorb(pl, a, full) {
 	case goOn:
 		pl.failures = 0
 		f.due(pl)

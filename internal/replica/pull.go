@@ -91,11 +91,12 @@ const (
 	retry
 )
 
-// absorb does what the leader's answer asks for. What it says counts only in the epoch it was asked in.
-func (p *partition) absorb(pl *pull, a *answerEntry) next {
+// absorb does what the leader's answer asks for. What it says counts only in the epoch it was asked in. full is why no records may be
+// appended now, or nil.
+func (p *partition) absorb(pl *pull, a *answerEntry, full error) next {
 	switch a.code {
 	case codeOK:
-		return p.absorbRecords(pl, a)
+		return p.absorbRecords(pl, a, full)
 	case codeDiverges:
 		return p.absorbCut(pl, a.diverging)
 	case codeTooOld:
@@ -106,7 +107,7 @@ func (p *partition) absorb(pl *pull, a *answerEntry) next {
 
 // absorbRecords appends what came, and takes over the watermark and the log start. The leader has found this log free of divergence up to
 // where it was fetched (I5).
-func (p *partition) absorbRecords(pl *pull, a *answerEntry) next {
+func (p *partition) absorbRecords(pl *pull, a *answerEntry, full error) next {
 	p.mu.Lock()
 	defer p.unlock()
 	if p.mu.pull != pl || p.mu.busy {
@@ -114,6 +115,9 @@ func (p *partition) absorbRecords(pl *pull, a *answerEntry) next {
 	}
 	l, then := p.mu.log, rest
 	if len(a.records) > 0 {
+		if full != nil {
+			return p.followFailedLocked(full, "append")
+		}
 		if then = goOn; beginsInside(l, a.records) {
 			return p.beginInsideLocked(pl, a)
 		}

@@ -175,7 +175,7 @@ func TestI11_DamagedBytesFromALeaderDamageNothingHere(t *testing.T) {
 		b.SetBaseOffset(1)
 		b.SetLeaderEpoch(c.state(tp).LeaderEpoch)
 		b[len(b)-1] ^= 1
-		if then := p.absorb(pl, &answerEntry{tp: tp, epoch: pl.epoch, records: b, appendedMs: 1}); then != retry {
+		if then := p.absorb(pl, &answerEntry{tp: tp, epoch: pl.epoch, records: b, appendedMs: 1}, nil); then != retry {
 			t.Errorf("then %v", then)
 		}
 		if s := c.status(2, tp); s.Role != Following || s.End != 1 {

@@ -11,12 +11,14 @@ import (
 	"strandline.dev/internal/metadata"
 	"strandline.dev/internal/metrics"
 	"strandline.dev/internal/peer"
+	"strandline.dev/internal/storage"
 )
 
 // replication is what the partitions of a host share for having copies on other nodes. Its locks are leaves: they are taken under a
 // partition's lock, and nothing is called while they are held.
 type replication struct {
 	node    kafka.NodeID
+	dir     *storage.Dir
 	log     *slog.Logger
 	metrics *metrics.Broker
 	peers   *peer.Peers // nil on a node that is alone
@@ -58,7 +60,8 @@ type registration struct {
 
 func newReplication(c Config, lookUp func(kafka.TopicPartition) *partition) *replication {
 	r := &replication{
-		node: c.Node, log: c.Log, metrics: c.Metrics, peers: c.Peers, submit: c.Submit, lagMax: c.LagMax, now: c.Machine.Wall.Now, lookUp: lookUp,
+		node: c.Node, dir: c.Dir, log: c.Log, metrics: c.Metrics, peers: c.Peers, submit: c.Submit, lagMax: c.LagMax, now: c.Machine.Wall.Now,
+		lookUp:  lookUp,
 		changes: newChores(), damages: newChores(), repairs: newChores(), starts: newChores(),
 	}
 	if r.lagMax <= 0 {

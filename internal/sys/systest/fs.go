@@ -135,6 +135,24 @@ func (fsys *FS) OpenFile(name string, flag int, _ os.FileMode) (sys.File, error)
 	return f, nil
 }
 
+// OpenFiles counts the descriptors that are open of files whose names end so.
+func (fsys *FS) OpenFiles(suffix string) int {
+	fsys.mu.Lock()
+	defer fsys.mu.Unlock()
+	return fsys.root.openFiles(suffix)
+}
+
+func (n *inode) openFiles(suffix string) (open int) {
+	for name, e := range n.entries {
+		if e.isDir {
+			open += e.openFiles(suffix)
+		} else if strings.HasSuffix(name, suffix) {
+			open += e.opens
+		}
+	}
+	return open
+}
+
 func (fsys *FS) isThere(name string) bool {
 	fsys.mu.Lock()
 	defer fsys.mu.Unlock()
