@@ -18,6 +18,7 @@ import (
 // settings are the flags.
 type settings struct {
 	binary, kbench, dir, only string
+	flush                     string
 	runs                      int
 	partitions, connections   int
 	consumers                 int
@@ -46,6 +47,7 @@ func main() {
 	flag.StringVar(&s.kbench, "kbench", "", "the built kbench; without it the part produce is left out")
 	flag.StringVar(&s.dir, "dir", os.TempDir(), "where data directories are made")
 	flag.StringVar(&s.only, "only", "", "the parts to run, comma-separated (default: all)")
+	flag.StringVar(&s.flush, "flush", "synced,replicated", "the flush policies of the part produce, comma-separated")
 	flag.IntVar(&s.runs, "runs", 3, "runs of each part")
 	flag.IntVar(&s.partitions, "partitions", 10_000, "partitions")
 	flag.IntVar(&s.connections, "connections", 5_000, "idle connections")

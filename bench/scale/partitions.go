@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -158,7 +159,7 @@ func manyProduced(ctx context.Context, b *bench) error {
 		fmt.Fprintln(os.Stderr, "  no -kbench: left out")
 		return nil
 	}
-	for _, flush := range []string{"synced", "replicated"} {
+	for flush := range strings.SplitSeq(b.flush, ",") {
 		if err := b.noteShare(ctx, flush); err != nil {
 			return err
 		}
