@@ -14,12 +14,14 @@ import (
 func (d *decider) move(t *Topic, partition int32, target []kafka.NodeID) Outcome {
 	s := t.Partitions[partition]
 	next := retarget(s, target)
-	// C019: a replica that was being added and is in sync may be all that is left. It goes only when enough others are in sync.
+	// C019: a replica that was being added and is in sync, or eligible, may be all that is left. It goes only when enough others hold what is
+	// acknowledged: of two that may lead, one may yet turn out to have lost its disk.
+	had, left := len(s.ISR)+len(s.ELR), len(next.ISR)+len(next.ELR)
 	if least := int(min(t.minInsync(), int32(len(next.Replicas)-len(next.Adding)))); len(next.ISR) < len(s.ISR) && len(next.ISR) < least ||
-		len(next.ISR)+len(next.ELR) == 0 && len(s.ISR)+len(s.ELR) > 0 {
+		left < had && left < least {
 		return refused(kafka.InvalidReplicaAssignment,
-			"partition %d of topic %q: without the brokers %s, which the move in progress has added, %d replicas are in sync, and %d are needed",
-			partition, t.Name, nodeNames(except(s.Replicas, next.Replicas)), len(next.ISR), least)
+			"partition %d of topic %q: without the brokers %s, which the move in progress has added, %d replicas are in sync or may lead, and %d are needed",
+			partition, t.Name, nodeNames(except(s.Replicas, next.Replicas)), left, least)
 	}
 	if s.Leader != kafka.NoNode && !has(next.ISR, s.Leader) {
 		d.elect(&next, s.Leader)
