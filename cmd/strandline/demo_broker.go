@@ -3,74 +3,90 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
-	"sync"
-	"sync/atomic"
-	"time"
-
-	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// demoReadyMax bounds the start of the broker's process; it is far above what a start takes.
-const demoReadyMax = 15 * time.Second
-
-// demoBroker is the broker as a process of its own.
+// demoBroker is one broker, as a process of its own.
 type demoBroker struct {
-	dataDir, logFile string
-	address          string // host:port for Kafka clients, once started
-	cmd              *exec.Cmd
-	log              *os.File
+	id          int32
+	dir         string // holds everything of this broker: configuration, log, data
+	kafka, peer string // what it listens at, for clients and for the other brokers
+
+	cmd   *exec.Cmd
+	ready chan struct{} // closed at the ready line
+	done  chan struct{} // closed when the process is gone
+	ended error         // how it went, once done is closed
 }
 
-// start runs `strandline dev` of this very binary and returns when it is ready.
-func (b *demoBroker) start(ctx context.Context, listen string) error {
-	exe, err := os.Executable()
+func (b *demoBroker) rack() string { return fmt.Sprintf("rack-%d", b.id) }
+
+func (b *demoBroker) String() string { return fmt.Sprintf("broker %d (%s)", b.id, b.rack()) }
+
+func (b *demoBroker) logFile() string { return filepath.Join(b.dir, "log") }
+
+// config is the file that the broker is started with; controllers are the addresses of all, as id@host:port.
+func (b *demoBroker) config(controllers []string) string {
+	quoted := make([]string, len(controllers))
+	for i, c := range controllers {
+		quoted[i] = fmt.Sprintf("%q", c)
+	}
+	return fmt.Sprintf(`node: {id: %d, rack: %s}
+data: {dir: %q}
+cluster:
+  address: %s
+  controllers: [%s]
+listeners:
+  - {name: plain, address: %s, advertise: %s}
+http: {address: none}
+log: {level: info, format: text}
+kafka: {group.initial.rebalance.delay.ms: 0}
+`, b.id, b.rack(), filepath.ToSlash(filepath.Join(b.dir, "data")), b.peer, strings.Join(quoted, ", "), b.kafka, b.kafka)
+}
+
+// start runs `strandline serve` of this very binary and returns at once; launch is what starts the command.
+func (b *demoBroker) start(exe string, controllers []string, launch func(*exec.Cmd) error) error {
+	if err := os.MkdirAll(b.dir, 0o700); err != nil {
+		return err
+	}
+	file := filepath.Join(b.dir, "strandline.yaml")
+	if err := os.WriteFile(file, []byte(b.config(controllers)), 0o600); err != nil {
+		return err
+	}
+	log, err := os.OpenFile(b.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
-	if b.log, err = os.OpenFile(b.logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err != nil {
-		return err
-	}
-	b.cmd = exec.Command(exe, "dev", "--data-dir", b.dataDir, "--kafka", listen, "--http", "127.0.0.1:0", "--log-level", "warn")
-	b.cmd.Env = environWithoutSettings()
-	b.cmd.Stderr = b.log
-	stdout, err := b.cmd.StdoutPipe()
+	defer log.Close() // the process has a descriptor of its own
+	cmd := exec.Command(exe, "serve", "--config", file)
+	cmd.Env = environWithoutSettings()
+	cmd.Stderr = log
+	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		return err
 	}
-	if err := b.cmd.Start(); err != nil {
-		b.cmd = nil
-		return errors.Join(err, b.log.Close())
+	if err := launch(cmd); err != nil {
+		return fmt.Errorf("%s: %w", b, err)
 	}
-	ready := make(chan string, 1)
+	ready, done := make(chan struct{}), make(chan struct{})
+	b.cmd, b.ready, b.done = cmd, ready, done
 	go func() {
-		line, _ := bufio.NewReader(stdout).ReadString('\n')
-		ready <- line
-	}()
-	timer := time.NewTimer(demoReadyMax)
-	defer timer.Stop()
-	select {
-	case line := <-ready:
-		if b.address, err = parseReady(line); err != nil {
-			b.kill()
-			return err
+		lines, said := bufio.NewScanner(stdout), false
+		for lines.Scan() { // to the end, so that the process never blocks on its output and Wait comes after the last read
+			if _, err := parseReady(lines.Text()); err == nil && !said {
+				said = true
+				close(ready)
+			}
 		}
-		return nil
-	case <-timer.C:
-		err = fmt.Errorf("the broker was not ready within %v", demoReadyMax)
-	case <-ctx.Done():
-		err = ctx.Err()
-	}
-	b.kill()
-	return err
+		b.ended = cmd.Wait()
+		close(done)
+	}()
+	return nil
 }
 
 // parseReady takes the first Kafka address out of the ready line.
@@ -100,106 +116,56 @@ func environWithoutSettings() []string {
 	return env
 }
 
-func (b *demoBroker) pid() int {
-	if b.cmd == nil {
-		return 0
+func (b *demoBroker) pid() int { return b.cmd.Process.Pid }
+
+// isReady says whether the process has said so and still runs.
+func (b *demoBroker) isReady() bool { return b.cmd != nil && closed(b.ready) && !closed(b.done) }
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
-	return b.cmd.Process.Pid
 }
 
-// kill sends SIGKILL and waits until the process is gone.
+// kill sends SIGKILL and waits until the process is gone. A broker that was killed is not one that ended by itself.
 func (b *demoBroker) kill() {
 	if b.cmd == nil {
 		return
 	}
 	_ = b.cmd.Process.Kill() // it may have ended by itself
-	_ = b.cmd.Wait()
-	_ = b.log.Close()
+	<-b.done
 	b.cmd = nil
 }
 
-// lastWords is the last line the broker logged, for a demonstration that broke off.
+// condition says how a broker is that should run: for a demonstration that broke off.
+func (b *demoBroker) condition() string {
+	switch {
+	case b.cmd == nil:
+		return fmt.Sprintf("%s does not run", b)
+	case closed(b.done):
+		how := "ended by itself"
+		if !closed(b.ready) {
+			how = "ended before it was ready"
+		}
+		if b.ended != nil {
+			how += " (" + b.ended.Error() + ")"
+		}
+		return fmt.Sprintf("%s, process %d, kafka=%s, %s, its last words: %s", b, b.pid(), b.kafka, how, b.lastWords())
+	case !closed(b.ready):
+		return fmt.Sprintf("%s, process %d, kafka=%s, is not ready, its last words: %s", b, b.pid(), b.kafka, b.lastWords())
+	}
+	return fmt.Sprintf("%s runs", b)
+}
+
+// lastWords is the last line the broker logged.
 func (b *demoBroker) lastWords() string {
-	text, err := os.ReadFile(b.logFile)
+	text, err := os.ReadFile(b.logFile())
 	if err != nil || len(bytes.TrimSpace(text)) == 0 {
-		return "the broker logged nothing"
+		return "none"
 	}
 	lines := bytes.Split(bytes.TrimSpace(text), []byte("\n"))
-	return "the broker's last words: " + string(lines[len(lines)-1])
-}
-
-// demoLink is the network between the services and the broker: it knows where the broker is now, and can lose a response.
-type demoLink struct {
-	address atomic.Pointer[string]
-	mu      sync.Mutex
-	lose    chan struct{} // closed when the next response to a Produce was lost; nil when none is to be
-}
-
-func (l *demoLink) point(address string) { l.address.Store(&address) }
-
-// options are what every client of the demonstration shares.
-func (l *demoLink) options(id string) []kgo.Opt {
-	return []kgo.Opt{
-		kgo.SeedBrokers(*l.address.Load()), kgo.ClientID(id), kgo.DisableClientMetrics(),
-		kgo.Dialer(l.dial), kgo.MetadataMinAge(50 * time.Millisecond), kgo.RetryBackoffFn(demoBackoff),
-	}
-}
-
-// demoBackoff is short: the broker is on this machine, and the demonstration is not to wait for clients that are being polite.
-func demoBackoff(attempt int) time.Duration {
-	return min(time.Duration(attempt)*25*time.Millisecond, 200*time.Millisecond)
-}
-
-func (l *demoLink) dial(ctx context.Context, network, _ string) (net.Conn, error) {
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, network, *l.address.Load())
-	if err != nil {
-		return nil, err
-	}
-	return &demoConn{Conn: conn, link: l}, nil
-}
-
-// loseNextProduceResponse arms the link; the channel is closed when a response has been lost.
-func (l *demoLink) loseNextProduceResponse() <-chan struct{} {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.lose = make(chan struct{})
-	return l.lose
-}
-
-// takeLoss says whether the response at hand is the one to lose, and disarms the link.
-func (l *demoLink) takeLoss() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.lose == nil {
-		return false
-	}
-	close(l.lose)
-	l.lose = nil
-	return true
-}
-
-// demoConn is one connection; produces says that it carries Produce requests, whose key is 0.
-type demoConn struct {
-	net.Conn
-	link     *demoLink
-	produces atomic.Bool
-}
-
-func (c *demoConn) Write(b []byte) (int, error) {
-	wholeFrame := len(b) > 8 && int(binary.BigEndian.Uint32(b))+4 == len(b)
-	if wholeFrame && binary.BigEndian.Uint16(b[4:]) == 0 {
-		c.produces.Store(true)
-	}
-	return c.Conn.Write(b)
-}
-
-// Read loses a response by taking it off the wire, so that the broker has certainly answered, and cutting the connection.
-func (c *demoConn) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
-	if n > 0 && c.produces.Load() && c.link.takeLoss() {
-		_ = c.Conn.Close()
-		return 0, io.ErrUnexpectedEOF
-	}
-	return n, err
+	return string(lines[len(lines)-1])
 }

@@ -20,13 +20,6 @@ func newAuditor(link *demoLink) *auditor {
 	return &auditor{link: link, events: map[int32][]event{}, producers: map[[2]int64]bool{}}
 }
 
-// readPartition reads one partition from offset 0 up to end.
-func (u *auditor) readPartition(ctx context.Context, partition int32, end int64) ([]event, error) {
-	once := newAuditor(u.link)
-	err := once.readAll(ctx, map[int32]int64{partition: end})
-	return once.events[partition], err
-}
-
 // readAll reads the partitions from offset 0 up to their ends.
 func (u *auditor) readAll(ctx context.Context, ends map[int32]int64) error {
 	offsets := make(map[int32]kgo.Offset, len(ends))
@@ -71,28 +64,30 @@ type verdict struct {
 func (st *story) check() []verdict {
 	published, acked := int(st.orders.published.Load()), st.orders.acknowledged()
 	f := st.auditFindings(acked)
-	vs := []verdict{
-		{Guarantee: "every event is acknowledged in the end", Checked: fmt.Sprintf("%d published, %d acknowledged", published, len(acked)), Violations: published - len(acked)},
-		{Guarantee: "acknowledged events are stored, where the answer said", Checked: fmt.Sprintf("%d acknowledged, %d lost", len(acked), f.lost), Violations: f.lost},
-		{Guarantee: "nothing is stored twice (lost response, kill -9)", Checked: fmt.Sprintf("%d stored, %d duplicated", f.stored, f.duplicated), Violations: f.duplicated},
-		{Guarantee: "nothing is stored that was not published", Checked: fmt.Sprintf("%d stored, %d foreign", f.stored, f.foreign), Violations: f.foreign},
-		{Guarantee: "the events of an order stay in order in one partition", Checked: fmt.Sprintf("%d orders, %d events out of order", f.orders, f.outOfOrder), Violations: f.outOfOrder},
-		{Guarantee: "offsets are dense in every partition", Checked: fmt.Sprintf("%d partitions, %d gaps", len(st.audit.events), f.gaps), Violations: f.gaps},
-		{Guarantee: "retries keep one producer id and epoch", Checked: fmt.Sprintf("%d seen", len(st.audit.producers)), Violations: len(st.audit.producers) - 1},
+	count := func(guarantee string, violations int, format string, args ...any) verdict {
+		return verdict{Guarantee: guarantee, Checked: fmt.Sprintf(format, args...), Violations: violations, Held: violations == 0}
 	}
-	vs = append(vs, st.fulfillment.verdict(acked), st.analytics.verdict(acked))
-	vs = append(vs,
-		verdict{Guarantee: "a crash before the commit delivers again, never loses", Checked: fmt.Sprintf("%d uncommitted, %d delivered again", st.redelivered, st.fulfillment.redelivered), Violations: max(0, st.redelivered-st.fulfillment.redelivered)},
-		verdict{Guarantee: "a replay gives the same events again", Checked: fmt.Sprintf("%d replayed, %d different", st.replayed, st.replayWrong), Violations: st.replayWrong},
-	)
-	for i := range vs {
-		vs[i].Held = vs[i].Violations == 0
+	// shown is for a chapter: one that had nothing to show proves nothing.
+	shown := func(anything bool, v verdict) verdict {
+		v.Held = v.Held && anything
+		return v
 	}
-	// A chapter that had nothing to show proves nothing.
-	for i, empty := range map[int]bool{0: published == 0, 9: st.redelivered == 0, 10: st.replayed == 0} {
-		vs[i].Held = vs[i].Held && !empty
+	return []verdict{
+		shown(published > 0, count("every event is acknowledged in the end", published-len(acked), "%d published, %d acknowledged", published, len(acked))),
+		count("acknowledged events are stored, where the answer said", f.lost, "%d acknowledged, %d lost", len(acked), f.lost),
+		count("nothing is stored twice (lost response, kill -9)", f.duplicated, "%d stored, %d duplicated", f.stored, f.duplicated),
+		count("nothing is stored that was not published", f.foreign, "%d stored, %d foreign", f.stored, f.foreign),
+		count("order is kept in every partition", f.outOfOrder, "%d partitions, %d orders, %d events out of order", len(st.audit.events), f.orders, f.outOfOrder),
+		count("offsets are dense in every partition", f.gaps, "%d partitions, %d gaps", len(st.audit.events), f.gaps),
+		count("retries keep one producer id and epoch", len(st.audit.producers)-1, "%d seen", len(st.audit.producers)),
+		shown(st.led > 0, count("partitions go on without their dead leader", st.led-st.goingOn, "%d lost it, %d go on, the last after %v", st.led, st.goingOn, st.gap)),
+		shown(st.restarted, count("a dead broker catches up by itself", demoPartitions-st.caughtUp, "%d of %d partitions with %d replicas in sync", st.caughtUp, demoPartitions, demoReplicas)),
+		st.fulfillment.verdict(acked),
+		st.analytics.verdict(acked),
+		shown(st.redelivered > 0, count("a crash before the commit delivers again, never loses",
+			max(0, st.redelivered-st.fulfillment.redelivered), "%d uncommitted, %d delivered again", st.redelivered, st.fulfillment.redelivered)),
+		shown(st.replayed > 0, count("a replay gives the same events again", st.replayWrong, "%d replayed, %d different", st.replayed, st.replayWrong)),
 	}
-	return vs
 }
 
 // findings are what the audit counted.
@@ -105,6 +100,7 @@ func (st *story) auditFindings(acked map[string]place) findings {
 	home := make(map[string]int32)   // the partition of each order
 	stored := make(map[place]string) // what is at each offset
 	for p := range int32(demoPartitions) {
+		last := -1 // the total of the event before, in this partition
 		for i, e := range st.audit.events[p] {
 			f.stored++
 			stored[place{p, e.offset}] = e.id
@@ -124,10 +120,10 @@ func (st *story) auditFindings(acked map[string]place) findings {
 				continue
 			}
 			at, known := home[o.Order]
-			if (known && at != p) || o.Number != next[o.Order] {
+			if (known && at != p) || o.Number != next[o.Order] || o.Total <= last {
 				f.outOfOrder++
 			}
-			home[o.Order], next[o.Order] = p, o.Number+1
+			home[o.Order], next[o.Order], last = p, o.Number+1, o.Total
 		}
 	}
 	for id, at := range acked {
@@ -154,10 +150,11 @@ func (r *reader) verdict(acked map[string]place) verdict {
 		effects += len(events)
 	}
 	doubled := effects - len(r.seen)
+	violations := lost + r.outOfOrder + doubled
 	return verdict{
 		Guarantee:  r.name + " reads everything, in order",
 		Checked:    fmt.Sprintf("%d read, %d lost, %d out of order, %d effects doubled", len(r.seen), lost, r.outOfOrder, doubled),
-		Violations: lost + r.outOfOrder + doubled,
+		Violations: violations, Held: violations == 0,
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 type orderEvent struct {
 	Order  string `json:"order"`
 	Number int    `json:"number"` // counts the events of one order from 0
+	Total  int    `json:"total"`  // counts the events of all orders from 0, in the order in which they were published
 	Status string `json:"status"`
 }
 
@@ -33,6 +34,7 @@ type place struct {
 type orderService struct {
 	link      *demoLink
 	records   int
+	allowed   atomic.Int64 // how many events may be published so far: the stream waits for a chapter that is late, so that it finds a stream
 	published atomic.Int64
 	acked     atomic.Int64
 
@@ -41,6 +43,8 @@ type orderService struct {
 
 	mu     sync.Mutex
 	places map[string]place
+	mark   time.Time               // when the leader was killed
+	after  map[int32]time.Duration // by partition: from the mark to the first acknowledgement of an event that was published after it
 	err    error
 }
 
@@ -54,6 +58,7 @@ func (o *orderService) start(ctx context.Context) error {
 		kgo.DefaultProduceTopic(demoTopic), kgo.RequiredAcks(kgo.AllISRAcks()), // idempotent is the client's default
 		kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)),
 		kgo.ProducerLinger(0), kgo.ProducerBatchCompression(kgo.NoCompression()),
+		kgo.UnknownTopicRetries(-1), // a broker may hear of the topic a little later than the one that was asked to create it
 	)
 	client, err := kgo.NewClient(opts...)
 	if err != nil {
@@ -76,7 +81,7 @@ func (o *orderService) publish(ctx context.Context) {
 	defer ticker.Stop()
 	orders := max(1, o.records/demoEventsPerOrder)
 	for n := range o.records {
-		if n%perTick == 0 {
+		for tickDue := n%perTick == 0; tickDue || int64(n) >= o.allowed.Load(); tickDue = false {
 			select {
 			case <-ticker.C:
 			case <-ctx.Done():
@@ -84,9 +89,14 @@ func (o *orderService) publish(ctx context.Context) {
 			}
 		}
 		number := n / orders
-		o.send(ctx, orderEvent{Order: fmt.Sprintf("order-%d", n%orders), Number: number, Status: orderStatuses[number%len(orderStatuses)]})
+		o.send(ctx, orderEvent{
+			Order: fmt.Sprintf("order-%d", n%orders), Number: number, Total: n, Status: orderStatuses[number%len(orderStatuses)],
+		})
 	}
 }
+
+// allow lets the service publish up to a part (0..1) of its events.
+func (o *orderService) allow(part float64) { o.allowed.Store(int64(part * float64(o.records))) }
 
 func (o *orderService) send(ctx context.Context, e orderEvent) {
 	value, err := json.Marshal(e)
@@ -95,17 +105,63 @@ func (o *orderService) send(ctx context.Context, e orderEvent) {
 		return
 	}
 	r := &kgo.Record{Key: []byte(e.Order), Value: value, Headers: []kgo.RecordHeader{{Key: recordIDHeader, Value: []byte(e.id())}}}
+	at := time.Now()
 	o.published.Add(1)
 	o.client.Produce(ctx, r, func(r *kgo.Record, err error) {
 		if err != nil {
 			o.fail(fmt.Errorf("event %s was not acknowledged: %s", e.id(), reason(err)))
 			return
 		}
-		o.mu.Lock()
-		o.places[e.id()] = place{r.Partition, r.Offset}
-		o.mu.Unlock()
-		o.acked.Add(1)
+		o.acknowledge(e, place{r.Partition, r.Offset}, at)
 	})
+}
+
+func (o *orderService) acknowledge(e orderEvent, where place, published time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.places[e.id()] = where
+	o.acked.Add(1)
+	if o.after != nil && published.After(o.mark) {
+		if _, known := o.after[where.partition]; !known {
+			o.after[where.partition] = time.Since(o.mark)
+		}
+	}
+}
+
+// markNow begins to measure how long partitions take no event.
+func (o *orderService) markNow() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.mark, o.after = time.Now(), map[int32]time.Duration{}
+}
+
+// sinceMark tells how many of the partitions have acknowledged an event that was published after the mark, and after how long the last did.
+func (o *orderService) sinceMark(partitions []int32) (going int, last time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, p := range partitions {
+		if d, ok := o.after[p]; ok {
+			going++
+			last = max(last, d)
+		}
+	}
+	return going, last
+}
+
+// busiest is the partition with the most acknowledged events, and used are those with any.
+func (o *orderService) busiest() (busiest int32, used map[int32]int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	used = map[int32]int{}
+	for _, p := range o.places {
+		used[p.partition]++
+	}
+	for p, n := range used {
+		if n > used[busiest] || n == used[busiest] && p < busiest {
+			busiest = p
+		}
+	}
+	return busiest, used
 }
 
 func (o *orderService) fail(err error) {

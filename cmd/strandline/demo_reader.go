@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,7 +21,7 @@ type readerPace struct {
 }
 
 // reader is one service: a consumer group of its own name, with one worker that reads all partitions. Its effects (what a real service
-// would keep in its database) survive a crash of its worker; the position is the group's committed offsets, which the broker keeps;
+// would keep in its database) survive a crash of its worker; the position is the group's committed offsets, which the brokers keep;
 // everything else dies with the worker.
 type reader struct {
 	name  string
@@ -36,8 +37,10 @@ type reader struct {
 	seen        map[string]int    // deliveries by event id
 	outOfOrder  int
 	redelivered int
-	unsaved     int             // records applied by the batch of a crash
-	committed   map[int32]int64 // next offset to read, by partition, as far as the broker has acknowledged commits
+	unsaved     int               // records applied by the batch of a crash
+	committed   map[int32]int64   // next offset to read, by partition, as far as the brokers have acknowledged commits
+	again       map[int32][]event // in a replay: what is delivered once more, without an effect
+	rejoined    int               // how often the worker lost its membership and joined again
 	err         error
 }
 
@@ -53,7 +56,7 @@ func newReader(name string, link *demoLink, pace readerPace) *reader {
 }
 
 const (
-	// readerPollMax bounds one wait for records, so that a commit that failed while the broker was down is tried again in silence, too.
+	// readerPollMax bounds one wait for records, so that a commit that failed while its broker was down is tried again in silence, too.
 	readerPollMax = 100 * time.Millisecond
 	// readerCommitMax bounds one attempt to commit; the next attempt covers it.
 	readerCommitMax = 3 * time.Second
@@ -63,7 +66,7 @@ const (
 // its successor takes its place at once instead of waiting until the group misses it.
 func (r *reader) start(ctx context.Context) error {
 	client, err := kgo.NewClient(append(r.link.options(r.name),
-		kgo.ConsumerGroup(r.name), kgo.InstanceID(r.name+"-worker"), kgo.ConsumeTopics(demoTopic),
+		kgo.ConsumerGroup(r.name), kgo.InstanceID(r.instance()), kgo.ConsumeTopics(demoTopic),
 		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()), // where the group has committed nothing
 		kgo.ConsumeResetOffset(kgo.NoResetOffset()),       // never jump over lost records
 		kgo.DisableAutoCommit(), kgo.BlockRebalanceOnPoll(), kgo.FetchMaxWait(readerPollMax),
@@ -121,14 +124,23 @@ func (r *reader) poll(ctx context.Context, client *kgo.Client) ([]*kgo.Record, e
 	ctx, cancel := context.WithTimeout(ctx, readerPollMax)
 	defer cancel()
 	fetches := client.PollRecords(ctx, r.pace.batch)
-	if err := fetches.Err(); err != nil && !errors.Is(err, context.DeadlineExceeded) {
-		return nil, err
+	for _, fault := range fetches.Errors() {
+		var membership *kgo.ErrGroupSession
+		switch {
+		case errors.Is(fault.Err, context.DeadlineExceeded):
+		case errors.As(fault.Err, &membership): // the client joins again by itself; what is not committed is delivered again
+			r.mu.Lock()
+			r.rejoined++
+			r.mu.Unlock()
+		default:
+			return nil, fault.Err
+		}
 	}
 	return fetches.Records(), nil
 }
 
 // commit tells the group's coordinator the next offset to read in each partition, and says whether that was acknowledged. A commit that
-// fails, as while the broker is down, is no error: what is not committed would only be delivered again.
+// fails, as while the broker it goes to is down, is no error: what is not committed would only be delivered again.
 func (r *reader) commit(ctx context.Context, client *kgo.Client, applied []*kgo.Record) bool {
 	if len(applied) == 0 {
 		return true
@@ -155,13 +167,8 @@ func nextOffsets(records []*kgo.Record) map[int32]int64 {
 	return next
 }
 
-// lag asks the broker how many records the group has not committed, of those below the ends.
-func (r *reader) lag(ctx context.Context, ends map[int32]int64) (int64, error) {
-	client, err := kgo.NewClient(r.link.options("demo-admin")...)
-	if err != nil {
-		return 0, err
-	}
-	defer client.Close()
+// lag asks the brokers how many records the group has not committed, of those below the ends.
+func (r *reader) lag(ctx context.Context, client *kgo.Client, ends map[int32]int64) (int64, error) {
 	offsets, err := kadm.NewClient(client).FetchOffsets(ctx, r.name)
 	if err == nil {
 		err = offsets.Error()
@@ -182,6 +189,10 @@ func (r *reader) apply(rec *kgo.Record) {
 	e := event{offset: rec.Offset, id: recordID(rec), value: rec.Value}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.again != nil {
+		r.again[rec.Partition] = append(r.again[rec.Partition], e)
+		return
+	}
 	if r.seen[e.id]++; r.seen[e.id] > 1 {
 		r.redelivered++
 		return
@@ -215,6 +226,43 @@ func (r *reader) crash(ctx context.Context) (int, error) {
 	defer r.mu.Unlock()
 	return r.unsaved, r.err
 }
+
+// rewind sets the group back to the first record of a partition, as an operator does: the worker ends, its membership too, since only the
+// offsets of a group without members can be set from outside; then another worker begins, which reads that partition once more.
+func (r *reader) rewind(ctx context.Context, client *kgo.Client, partition int32) error {
+	r.stop()
+	admin := kadm.NewClient(client)
+	left, err := admin.LeaveGroup(ctx, kadm.LeaveGroup(r.name).InstanceIDs(r.instance()))
+	if err == nil {
+		err = left.Error()
+	}
+	if err != nil {
+		return fmt.Errorf("end the membership of %s: %s", r.instance(), reason(err))
+	}
+	var offsets kadm.Offsets
+	offsets.AddOffset(demoTopic, partition, 0, -1)
+	if err := admin.CommitAllOffsets(ctx, r.name, offsets); err != nil {
+		return fmt.Errorf("reset the offset of %s: %s", r.name, reason(err))
+	}
+	r.mu.Lock()
+	r.committed[partition], r.again = 0, map[int32][]event{}
+	r.mu.Unlock()
+	return r.start(ctx)
+}
+
+// delivered is what a replay has delivered once more of a partition, and how many events of others, which it should not.
+func (r *reader) delivered(partition int32) (events []event, others int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for p, e := range r.again {
+		if p != partition {
+			others += len(e)
+		}
+	}
+	return slices.Clone(r.again[partition]), others
+}
+
+func (r *reader) instance() string { return r.name + "-worker" }
 
 func (r *reader) stop() {
 	if r.cancel != nil {

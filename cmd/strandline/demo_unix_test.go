@@ -13,47 +13,75 @@ import (
 	"testing"
 )
 
-// TestDemoCleansUpAfterInterrupt: Ctrl-C in the middle leaves no process and no file behind.
-func TestDemoCleansUpAfterInterrupt(t *testing.T) {
-	tmp := t.TempDir()
-	cmd := exec.Command("strandline", "demo", "--records", "200000")
-	cmd.Env = append(environWithoutSettings(), "TMPDIR="+tmp)
-	var stderr strings.Builder
-	cmd.Stderr = &stderr
-	out, err := cmd.StdoutPipe()
+// startedDemo is a demonstration that is in the middle of its story.
+type startedDemo struct {
+	cmd     *exec.Cmd
+	lines   *bufio.Scanner
+	stderr  strings.Builder
+	brokers []int    // process ids
+	kafkas  []string // their addresses for clients
+}
+
+func startDemo(t *testing.T, tmp string) *startedDemo {
+	t.Helper()
+	d := &startedDemo{cmd: exec.Command("strandline", "demo", "--records", "60000")}
+	d.cmd.Env = append(environWithoutSettings(), "TMPDIR="+tmp)
+	d.cmd.Stderr = &d.stderr
+	out, err := d.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
+	if err := d.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	var broker int
-	lines := bufio.NewScanner(out)
-	for lines.Scan() {
-		if _, rest, ok := strings.Cut(lines.Text(), "process "); ok && broker == 0 {
-			_, _ = fmt.Sscan(rest, &broker)
+	d.lines = bufio.NewScanner(out)
+	for d.lines.Scan() {
+		if _, rest, ok := strings.Cut(d.lines.Text(), "process "); ok {
+			var pid int
+			_, _ = fmt.Sscan(rest, &pid)
+			_, kafka, _ := strings.Cut(rest, "kafka=")
+			d.brokers, d.kafkas = append(d.brokers, pid), append(d.kafkas, kafka)
 		}
-		if strings.Contains(lines.Text(), " 3. ") {
+		if strings.Contains(d.lines.Text(), " 3. ") {
 			break
 		}
 	}
-	if broker == 0 || syscall.Kill(broker, 0) != nil {
-		t.Errorf("no broker process %d to clean up", broker)
+	if len(d.brokers) != demoBrokers {
+		t.Errorf("broker processes %v, want %d", d.brokers, demoBrokers)
 	}
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+	for _, pid := range d.brokers {
+		if err := syscall.Kill(pid, 0); err != nil {
+			t.Errorf("no broker process %d to clean up: %v", pid, err)
+		}
+	}
+	return d
+}
+
+// wait waits for the end, reading on so that the demonstration never blocks on its output.
+func (d *startedDemo) wait() error {
+	for d.lines.Scan() {
+	}
+	return d.cmd.Wait()
+}
+
+// TestDemoCleansUpAfterInterrupt: Ctrl-C in the middle leaves no process and no file behind.
+func TestDemoCleansUpAfterInterrupt(t *testing.T) {
+	tmp := t.TempDir()
+	d := startDemo(t, tmp)
+	if err := d.cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	for lines.Scan() { // so that the demonstration never blocks on its output
-	}
 	var exit *exec.ExitError
-	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 1 {
+	if err := d.wait(); !errors.As(err, &exit) || exit.ExitCode() != 1 {
 		t.Errorf("ended with %v, want exit code 1", err)
 	}
-	if want := "strandline: interrupted; nothing is left behind\n"; stderr.String() != want {
-		t.Errorf("stderr %q, want %q", stderr.String(), want)
+	if want := "strandline: interrupted; nothing is left behind\n"; d.stderr.String() != want {
+		t.Errorf("stderr %q, want %q", d.stderr.String(), want)
 	}
-	if err := syscall.Kill(broker, 0); !errors.Is(err, syscall.ESRCH) {
-		t.Errorf("broker process %d: %v, want it gone", broker, err)
+	for _, pid := range d.brokers {
+		if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
+			t.Errorf("broker process %d: %v, want it gone", pid, err)
+		}
 	}
 	left, err := os.ReadDir(tmp)
 	if err != nil || len(left) > 0 {
