@@ -48,12 +48,7 @@ func main() {
 	flag.Int64Var(&o.memory, "memory", 256<<20, "queued.max.request.bytes, which the resident memory must stay below")
 	flag.IntVar(&o.batch, "batch", 64<<10, "bytes of a batch of records of 1 KiB")
 	flag.DurationVar(&o.duration, "for", 2*time.Minute, "how long the overload lasts")
-	probe := flag.String("probe", "", "only ask the broker at `ADDRESS` for metadata, until standard input ends; the program starts itself so")
 	flag.Parse()
-	if *probe != "" {
-		probeAll(*probe)
-		return
-	}
 	ok, err := run(o)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "overload:", err)
