@@ -1,7 +1,6 @@
 package server
 
 import (
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -9,10 +8,6 @@ import (
 
 // budget is the node's bound on the bytes of requests and responses in flight (I14). A request waits for its bytes as they arrive, so
 // a size that is only announced costs nothing (C086); a response never waits, it is made smaller or runs over by a floor.
-//
-// A request begins only while a quarter of the budget is free and nobody who has begun waits, and of those who wait the one that holds most
-// goes first. So of hundreds of large requests at once a few arrive whole, one after the other; else all would hold a part, and none could
-// go on. A request that is alone begins whatever its size.
 //
 // Half-read frames could hold everything and wait for each other for ever; so one lease at a time may run over the limit, and the
 // total stays below limit + one frame + the floors of the fetches. Frames that are sent byte by byte could hold everything too: when
@@ -26,8 +21,7 @@ type budget struct {
 		sync.Mutex
 		used      int64
 		overdrawn *lease
-		// waiters have begun and want more, beginners hold nothing yet; both in the order in which they came.
-		waiters, beginners []*waiter
+		waiters   []*waiter
 		// reading are the leases of frames that have not arrived whole, checked is when their progress was last looked at.
 		reading map[*lease]struct{}
 		checked time.Time
@@ -73,16 +67,16 @@ func (b *budget) Used() int64 {
 func (l *lease) Reserve(n int) bool {
 	b := l.b
 	b.mu.Lock()
-	if b.admitLocked(l, int64(n)) {
+	if l.drop != nil && !l.reading {
+		l.reading, l.since = true, time.Now()
+		b.mu.reading[l] = struct{}{}
+	}
+	if b.grantLocked(l, int64(n)) {
 		b.mu.Unlock()
 		return true
 	}
 	w := &waiter{l: l, n: int64(n), granted: make(chan struct{})}
-	if l.n > 0 {
-		b.mu.waiters = append(b.mu.waiters, w)
-	} else {
-		b.mu.beginners = append(b.mu.beginners, w)
-	}
+	b.mu.waiters = append(b.mu.waiters, w)
 	l.waiting = true
 	b.mu.Unlock()
 	short := time.NewTicker(b.shortage)
@@ -97,35 +91,6 @@ func (l *lease) Reserve(n int) bool {
 		case <-short.C:
 			b.dropSlowest(time.Now())
 		}
-	}
-}
-
-// tryReserve takes n more bytes if they are there at once.
-func (l *lease) tryReserve(n int) bool {
-	l.b.mu.Lock()
-	defer l.b.mu.Unlock()
-	return l.b.admitLocked(l, int64(n))
-}
-
-// admitLocked grants a reservation that need not wait, neither for bytes nor for those who came before.
-func (b *budget) admitLocked(l *lease, n int64) bool {
-	if l.drop != nil && !l.reading {
-		l.reading, l.since = true, time.Now()
-		b.mu.reading[l] = struct{}{}
-	}
-	if l.n == 0 && len(b.mu.waiters)+len(b.mu.beginners) > 0 {
-		return false
-	}
-	return b.grantLocked(l, n)
-}
-
-// pause says whether the frame waits for something of ours, which must not count as slowness of its peer.
-func (l *lease) pause(waits bool) {
-	l.b.mu.Lock()
-	defer l.b.mu.Unlock()
-	l.waiting = waits
-	if !waits {
-		l.since = time.Now()
 	}
 }
 
@@ -213,9 +178,6 @@ func (l *lease) settle() {
 }
 
 func (b *budget) grantLocked(l *lease, n int64) bool {
-	if l.n == 0 && b.mu.used > 0 && b.mu.used+n > b.limit-b.limit/beginShare {
-		return false
-	}
 	over := b.mu.used+n > b.limit
 	if over && b.mu.overdrawn != nil && b.mu.overdrawn != l {
 		return false
@@ -229,21 +191,12 @@ func (b *budget) grantLocked(l *lease, n int64) bool {
 }
 
 func (b *budget) serveLocked() {
-	for len(b.mu.waiters)+len(b.mu.beginners) > 0 {
-		queue, next := &b.mu.beginners, 0
-		if len(b.mu.waiters) > 0 {
-			queue = &b.mu.waiters
-			for i, w := range *queue {
-				if w.l.n > (*queue)[next].l.n {
-					next = i
-				}
-			}
-		}
-		w := (*queue)[next]
+	for len(b.mu.waiters) > 0 {
+		w := b.mu.waiters[0]
 		if !b.grantLocked(w.l, w.n) {
 			return
 		}
-		*queue = slices.Delete(*queue, next, next+1)
+		b.mu.waiters = b.mu.waiters[1:]
 		w.l.waiting, w.l.since = false, time.Now()
 		close(w.granted)
 	}
@@ -254,7 +207,10 @@ func (b *budget) forget(w *waiter) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.mu.reading, w.l)
-	is := func(x *waiter) bool { return x == w }
-	b.mu.waiters, b.mu.beginners = slices.DeleteFunc(b.mu.waiters, is), slices.DeleteFunc(b.mu.beginners, is)
-	b.serveLocked() // those behind it may have waited for it alone
+	for i, x := range b.mu.waiters {
+		if x == w {
+			b.mu.waiters = append(b.mu.waiters[:i:i], b.mu.waiters[i+1:]...)
+			return
+		}
+	}
 }

@@ -64,8 +64,6 @@ type exchange struct {
 	correlation int32
 	frame       *frame // the request's bytes: call.Request has views of them
 	lease       lease  // of the frame's bytes
-	large       bool   // it needs a place at the turnstile to be worked on
-	placed      bool   // and has one
 	reply       Reply
 }
 
@@ -238,9 +236,6 @@ func (c *conn) begin(x *exchange) bool {
 	c.mu.Unlock()
 	if turn {
 		c.start(x)
-	}
-	c.server.places.leave(x) // before anything is sent: a peer may take its time
-	if turn {
 		if r := &x.reply; idle && r.Pending == nil && !r.Close && r.Throttle == 0 {
 			return c.answer(x)
 		}

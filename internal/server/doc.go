@@ -8,9 +8,6 @@
 // and writer.loop (writer.go) sends it. Fetch: readLoop, Do, handleFetch (fetch.go), Replicas.Read, and Replicas.Park when there is not
 // enough to send. An answer that is ready at once is sent by the reader itself. TestRoads_ProduceAndFetch walks both, function by function.
 //
-// Overload: a request above smallFrame is read and started at one of a few places (turnstile.go), and begins only while a quarter of the
-// memory for requests is free (budget.go); small requests need no place and have memory of their own, so they never wait behind large ones.
-//
 // Order on a connection: answers leave in request order. Only Produce is pipelined behind Produce; a request of any other key
 // starts when all earlier ones have been answered. The reader reads one frame ahead, which also notices a peer that is gone:
 // its parked work is dropped.
@@ -23,7 +20,7 @@
 // connection), one accept loop for each listener. The lock of a connection and the locks of sessions, budget and id block are leaf
 // locks: none is held across I/O or while taking another.
 //
-// Files: server.go (Config, New), accept.go (Serve), conn.go (reader), frame.go (bytes to requests), shelf.go (their buffers), turnstile.go, writer.go, budget.go, peerlog.go,
+// Files: server.go (Config, New), accept.go (Serve), conn.go (reader), frame.go (bytes to requests), shelf.go (their buffers), writer.go, budget.go, peerlog.go,
 // dispatch.go (Do, Await), handlers.go (the table), call.go (Call, Reply, Pending), errors.go (the one error table), settings.go,
 // target.go (topics and leaders of a request), advertise.go, cap.go (older releases), admin.go (pending administrative requests), session.go and sessioncache.go
 // (fetch sessions), groups.go (the seam to the group coordinators and their pending answers), fetchanswer.go, inflate.go (batches being decompressed), limits.go, and a file named for each API key.

@@ -7,7 +7,6 @@ import (
 	"os"
 	"time"
 
-	"strandline.dev/internal/sys"
 	"strandline.dev/internal/wire"
 )
 
@@ -48,7 +47,6 @@ func (c *conn) readRequest() (*exchange, error) {
 		err = c.decode(x)
 	}
 	if err != nil {
-		c.server.places.leave(x)
 		x.finish()
 		return nil, err
 	}
@@ -67,8 +65,7 @@ func (c *conn) readFrame(x *exchange) error {
 		return frameError(err)
 	}
 	c.in.Discard(frameHead) // what has been peeked is there
-	x.large = size > smallFrame
-	if !x.large {
+	if size <= smallFrame {
 		x.lease.b = c.server.small
 	}
 	first := max(frameMin, c.in.Buffered())
@@ -79,7 +76,7 @@ func (c *conn) readFrame(x *exchange) error {
 	want := min(size, first)
 	for reserved := 0; ; {
 		room := min(size, frameRoom(want))
-		if !c.reserve(x, room-reserved) {
+		if !x.lease.Reserve(room - reserved) { // before there is a buffer: hundreds may wait here
 			return c.ctx.Err()
 		}
 		reserved = room
@@ -89,7 +86,7 @@ func (c *conn) readFrame(x *exchange) error {
 			putFrame(x.frame)
 		}
 		x.frame = f
-		if err := c.fill(x, room); err != nil {
+		if err := c.fill(f, room, &x.lease); err != nil {
 			return frameError(err)
 		}
 		if room == size {
@@ -101,42 +98,12 @@ func (c *conn) readFrame(x *exchange) error {
 	}
 }
 
-// reserve takes n more bytes of the budget for x, and a place to read them at. It comes before there is a buffer for them: hundreds may wait
-// here, and none of them at a place.
-func (c *conn) reserve(x *exchange, n int) bool {
-	if !x.lease.tryReserve(n) {
-		c.server.places.leave(x)
-		if !x.lease.Reserve(n) {
-			return false
-		}
-	}
-	return c.server.places.enter(x)
-}
-
-// awaitBytes waits until the next read of x's frame need not wait, without a place meanwhile.
-func (c *conn) awaitBytes(x *exchange) error {
-	if !x.placed || c.in.Buffered() > 0 || sys.Readable(c.net) {
-		return nil
-	}
-	c.server.places.leave(x)
-	if _, err := c.in.Peek(1); err != nil {
-		return err
-	}
-	if !c.server.places.enter(x) {
-		return c.ctx.Err()
-	}
-	return nil
-}
-
-// fill reads until x's frame holds room bytes, and tells the budget of each step: a frame that makes none may be dropped for others.
-func (c *conn) fill(x *exchange, room int) error {
-	for f := x.frame; len(f.b) < room; {
-		if err := c.awaitBytes(x); err != nil {
-			return err
-		}
+// fill reads until f holds room bytes, and tells the budget of each step: a frame that makes none may be dropped for others.
+func (c *conn) fill(f *frame, room int, l *lease) error {
+	for len(f.b) < room {
 		n, err := c.in.Read(f.b[len(f.b):room])
 		f.b = f.b[:len(f.b)+n]
-		x.lease.arrived.Store(int64(len(f.b)))
+		l.arrived.Store(int64(len(f.b)))
 		if err != nil && len(f.b) < room {
 			return err
 		}

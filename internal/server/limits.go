@@ -45,12 +45,6 @@ const (
 	// that pipeline behind a long poll.
 	goneCheck = time.Second
 
-	// beginShare is the part of the memory budget in which no large request begins: it is for those that have begun.
-	beginShare = 4
-	// placesPerCore is how many large requests are worked on at a time for each core. More lengthen the queue for the cores in which everything
-	// else stands, too: with 4 and 16 places on two cores, metadata took several times as long under overload as with 2.
-	placesPerCore = 1
-
 	// readBuffer is a connection's read buffer: several small requests for one read, cheap for idle connections.
 	readBuffer = 8 << 10
 	// shelfShare is the part of the memory budget that free request buffers may take: a few large publishes. shelfIdle is after how long

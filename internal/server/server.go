@@ -93,7 +93,6 @@ type Server struct {
 	sessions *sessionCache
 	ids      *producerIDs
 	inflate  inflation                    // the batches that are being decompressed
-	places   turnstile                    // for large requests
 	frames   shelf                        // of request bytes
 	encoders sync.Pool                    // of *wire.FetchEncoder
 	outs     sync.Pool                    // of *[]byte: encoded answers
@@ -112,7 +111,7 @@ func New(c Config) *Server {
 	s.frames.limit = int(s.limits.Memory / shelfShare)
 	s.peers = &peerLog{log: c.Log, metrics: c.Metrics, lines: map[reason]*lineCount{}}
 	s.sessions = newSessionCache()
-	s.ids, s.inflate, s.places = &producerIDs{}, newInflation(), newTurnstile()
+	s.ids, s.inflate = &producerIDs{}, newInflation()
 	s.apis = capped(served(), c.Broker().ProtocolCap)
 	s.counts = map[int16]prometheus.Counter{}
 	for _, a := range s.apis {

@@ -40,12 +40,12 @@ func TestShortage_ProgressIsNotPunished(t *testing.T) {
 	dropped := ""
 	name := func(n string) *lease { return &lease{b: b, drop: func() { dropped += n }} }
 	stalled, moving, waiting := name("stalled"), name("moving"), name("waiting")
-	if !stalled.Reserve(20) || !moving.Reserve(20) || !stalled.Reserve(40) || !moving.Reserve(40) {
+	if !stalled.Reserve(60) || !moving.Reserve(60) {
 		t.Fatal("refused")
 	}
 	granted := make(chan bool)
 	go func() { granted <- waiting.Reserve(50) }()
-	eventually(t, "the third frame waits", func() bool { b.mu.Lock(); defer b.mu.Unlock(); return len(b.mu.beginners) == 1 })
+	eventually(t, "the third frame waits", func() bool { b.mu.Lock(); defer b.mu.Unlock(); return len(b.mu.waiters) == 1 })
 	now := time.Now()
 	for range 3 {
 		now = now.Add(shortageMax)

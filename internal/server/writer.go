@@ -108,10 +108,7 @@ func (c *conn) startHeld() {
 	c.mu.held, c.mu.starting = nil, true
 	c.mu.Unlock()
 	signal(c.toReader)
-	if c.server.places.enter(x) { // else the connection is gone, and x goes with the queue
-		c.start(x)
-		c.server.places.leave(x)
-	}
+	c.start(x)
 	c.mu.Lock()
 	c.mu.queue = append(c.mu.queue, x)
 	c.mu.starting = false
