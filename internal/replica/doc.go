@@ -29,6 +29,6 @@
 //
 // Files: api.go (what callers pass and get), host.go (lifecycle), recover.go, reconcile.go, partition.go (state, lock),
 // lead.go (roles), append.go, fileroom.go (bounded open files), read.go, buffer.go, offsets.go, epochs.go, deleterecords.go, describe.go, wait.go, produce.go, park.go, timers.go,
-// retention.go, trash.go, watchdog.go; for copies replication.go (what is shared), messages.go, followers.go and session.go (the leader's
+// retention.go, trash.go, watchdog.go, yield.go (a full disk); for copies replication.go (what is shared), messages.go, followers.go and session.go (the leader's
 // side), fetcher.go and pull.go (the follower's), proposals.go (ISR changes, damage reports, lag), starts.go (log starts), repair.go.
 package replica
