@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What many partitions, connections and consumers cost one node; each figure is printed beside the bar it is judged by.
+# What many partitions, connections, consumers and members of one group cost one node; each figure is printed beside the bar it is judged by.
 # Usage: bench/scale.sh [flags of bench/scale, such as -runs 1 -only partitions,connections]
 # The part "produce" needs the load generator kbench: KBENCH_DIR names its source (default: ../shared/bench/kbench); without it that part
 # is left out. About 6 minutes a run; nothing else should run meanwhile.

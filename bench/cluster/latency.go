@@ -59,16 +59,36 @@ func (o options) latency(c *rig.Cluster) error {
 		defer cl.Close()
 		running.Go(func() { l.read(ctx, cl, g) })
 	}
+	other := ", while a fault is on or being healed"
+	if o.chores {
+		x, err := l.prepareChores(ctx, c)
+		if err != nil {
+			return err
+		}
+		defer x.cl.Close()
+		running.Go(func() { x.run(ctx) })
+		defer func() { fmt.Printf("moved meanwhile: %d MiB\n", x.copied>>20) }()
+		other = ", while partitions are moved, records expire and metrics are read"
+	}
 	<-time.After(6 * time.Second) // groups are settled
 	if o.every > 0 {
 		running.Go(func() { l.faults(ctx, c) })
 	}
-	err := errors.Join(l.write(ctx, c), l.drained(ctx))
+	before, err := brokersAcks(ctx, c)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(l.write(ctx, c), l.drained(ctx))
+	after, failed := brokersAcks(ctx, c)
+	err = errors.Join(err, failed)
 	cancel()
 	running.Wait()
 	fmt.Printf("latency, %d records/s of 1 KiB, %d partitions, 3 replicas, min ISR 2, %s, two groups, %v\n", o.rate, o.partitions, o.flush, o.duration)
-	for i, when := range []string{"", ", while a fault is on or being healed"} {
-		if i == 0 || o.every > 0 {
+	if o.every == 0 { // a node that was started again has forgotten what it had counted
+		fmt.Printf("brokers, receipt to reply: 99 %% within %v, 99.9 %% within %v\n", after.atMost(before, .99), after.atMost(before, .999))
+	}
+	for i, when := range []string{"", other} {
+		if i == 0 || o.every > 0 || o.chores {
 			fmt.Printf("ack%s: %v\nend to end%s: %v\n", when, &l.acks[i], when, &l.ends[i])
 		}
 	}
@@ -99,7 +119,8 @@ func (l *latency) bad(format string, args ...any) {
 // write offers records at the rate; the number of each in its partition and the time when it was due are its first 16 bytes.
 func (l *latency) write(ctx context.Context, c *rig.Cluster) error {
 	cl, err := kgo.NewClient(kgo.SeedBrokers(c.Seeds()...), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.MetadataMinAge(50*time.Millisecond),
-		kgo.ProducerLinger(0), kgo.MaxBufferedRecords(2_000_000), kgo.ProduceRequestTimeout(3*time.Second), kgo.RequestTimeoutOverhead(2*time.Second))
+		kgo.ProducerLinger(0), kgo.ProducerBatchCompression(kgo.NoCompression()), kgo.MaxBufferedRecords(2_000_000),
+		kgo.ProduceRequestTimeout(3*time.Second), kgo.RequestTimeoutOverhead(2*time.Second))
 	if err != nil {
 		return err
 	}

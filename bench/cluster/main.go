@@ -23,6 +23,8 @@ type options struct {
 	rate, partitions           int
 	records                    int
 	runs                       int
+	chores                     bool
+	copyRate                   int64
 }
 
 func main() {
@@ -33,6 +35,8 @@ func main() {
 	flag.StringVar(&o.flush, "flush", "synced", "strandline.flush for latency")
 	flag.DurationVar(&o.duration, "duration", 10*time.Minute, "how long latency is measured")
 	flag.DurationVar(&o.every, "fault-every", 0, "a random fault as often; 0 means none")
+	flag.BoolVar(&o.chores, "chores", false, "for latency: in turns of 8 s partitions are moved, records expire, metrics are read; then nothing of it")
+	flag.Int64Var(&o.copyRate, "copy-rate", 32<<20, "with -chores: leader.replication.throttled.rate, bytes a second of a node")
 	flag.IntVar(&o.rate, "rate", 10_000, "records a second for latency")
 	flag.IntVar(&o.partitions, "partitions", 64, "partitions of the topic")
 	flag.IntVar(&o.records, "records", 1_000_000, "records of a throughput run")

@@ -39,10 +39,11 @@ func (w *writer) acked(p int) {
 }
 
 // refused notes an error that the application would see.
-func (w *writer) refused(error) {
+func (w *writer) refused(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.failed++
+	fmt.Printf("  error at the application: %v\n", err)
 }
 
 func (w *writer) failures() int {

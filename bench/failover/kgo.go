@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"os"
 	"sync"
 	"time"
 
@@ -12,8 +13,21 @@ import (
 
 // kgo starts franz-go's client: idempotent, acks=all, its own retries.
 func (w *writer) kgo(o options, c *rig.Cluster) error {
-	cl, err := kgo.NewClient(kgo.SeedBrokers(c.Seeds()...), kgo.RecordPartitioner(kgo.ManualPartitioner()),
-		kgo.MetadataMinAge(50*time.Millisecond), kgo.ProducerLinger(0), kgo.MaxBufferedRecords(1_000_000))
+	opts := []kgo.Opt{kgo.SeedBrokers(c.Seeds()...), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.MetadataMinAge(50 * time.Millisecond), kgo.ProducerBatchCompression(kgo.NoCompression()),
+		kgo.ProducerLinger(0), kgo.MaxBufferedRecords(1_000_000)}
+	if o.kgoTimeout > 0 {
+		opts = append(opts, kgo.ProduceRequestTimeout(o.kgoTimeout), kgo.RequestTimeoutOverhead(o.kgoTimeout))
+	}
+	if o.log != "" {
+		f, err := os.OpenFile(o.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+		if err != nil {
+			return err
+		}
+		stamp := func() string { return time.Now().Format("15:04:05.000000 ") }
+		opts = append(opts, kgo.WithLogger(kgo.BasicLogger(f, kgo.LogLevelDebug, stamp)))
+	}
+	cl, err := kgo.NewClient(opts...)
 	if err != nil {
 		return err
 	}

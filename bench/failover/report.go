@@ -10,13 +10,15 @@ import (
 type figure struct {
 	scenario scenario
 	client   string
+	calms    []time.Duration
 	gaps     []time.Duration
 	backs    []time.Duration
 	errors   int
 }
 
 func report(list []figure) {
-	fmt.Printf("\n%-17s %-6s %6s %10s %10s %10s %10s %14s %7s %s\n", "scenario", "client", "rounds", "median ms", "bar", "worst ms", "bar", "healing worst", "errors", "")
+	fmt.Printf("\n%-17s %-6s %6s %12s %10s %10s %10s %10s %14s %7s %s\n",
+		"scenario", "client", "rounds", "before worst", "median ms", "bar", "worst ms", "bar", "healing worst", "errors", "")
 	for _, f := range list {
 		if len(f.gaps) == 0 {
 			continue
@@ -31,7 +33,8 @@ func report(list []figure) {
 		if f.scenario.median > 0 {
 			bar = fmt.Sprint(f.scenario.median.Milliseconds())
 		}
-		fmt.Printf("%-17s %-6s %6d %10d %10s %10d %10d %14d %7d %s\n", f.scenario.name, f.client, len(f.gaps), median.Milliseconds(), bar,
+		fmt.Printf("%-17s %-6s %6d %12d %10d %10s %10d %10d %14d %7d %s\n", f.scenario.name, f.client, len(f.gaps),
+			slices.Max(f.calms).Milliseconds(), median.Milliseconds(), bar,
 			worst.Milliseconds(), f.scenario.worst.Milliseconds(), slices.Max(f.backs).Milliseconds(), f.errors, verdict)
 	}
 }

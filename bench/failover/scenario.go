@@ -54,17 +54,23 @@ func scenarios() []scenario {
 	}
 }
 
-// round is one fault and its healing. It returns the gap of the worst partition during the fault and while healing, and the errors that
-// reached the application.
-func round(o options, c *rig.Cluster, client string, s scenario) (worst, back time.Duration, failures int, err error) {
+// seen is what a round saw: the gap of the worst partition of all before the fault, of those that the victim led during the fault, and of all
+// while healing, and the errors that reached the application.
+type seen struct {
+	calm, worst, back time.Duration
+	errors            int
+}
+
+// round is one fault and its healing.
+func round(o options, c *rig.Cluster, client string, s scenario) (out seen, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), settleMax)
 	defer cancel()
 	if err := errors.Join(c.Whole(ctx, 3, topic), c.Balance(ctx, topic)); err != nil {
-		return 0, 0, 0, err
+		return out, err
 	}
 	active, err := c.Controller(ctx)
 	if err != nil {
-		return 0, 0, 0, err
+		return out, err
 	}
 	victim := c.Node(active)
 	if !s.controller {
@@ -73,42 +79,44 @@ func round(o options, c *rig.Cluster, client string, s scenario) (worst, back ti
 	other := c.Node(victim.ID%3 + 1)
 	before, err := c.Shown(ctx, topic)
 	if err != nil {
-		return 0, 0, 0, err
+		return out, err
 	}
 	w, err := begin(ctx, o, c, client)
 	if err != nil {
-		return 0, 0, 0, err
+		return out, err
 	}
 	defer w.end()
 	led := ledBy(before, victim.ID)
 	if err := w.wrote(ctx, all(o.partitions), time.Now()); err != nil {
-		return 0, 0, 0, err
+		return out, err
 	}
+	warming := time.Now()
 	<-time.After(warmUp)
 	fault := time.Now()
+	out.calm = w.worst(all(o.partitions), warming, fault)
 	if err := s.do(c, victim, other); err != nil {
-		return 0, 0, 0, err
+		return out, err
 	}
 	<-time.After(max(after, s.watch))
 	answer, stop := context.WithTimeout(ctx, answerMax)
 	defer stop()
 	if err := w.wrote(answer, led, fault.Add(after)); err != nil {
-		return 0, 0, 0, fmt.Errorf("victim %d: %w", victim.ID, err)
+		return out, fmt.Errorf("victim %d: %w", victim.ID, err)
 	}
 	healing := time.Now()
-	worst = w.worst(led, fault, healing)
+	out.worst = w.worst(led, fault, healing)
 	if err := s.heal(c, victim, other); err != nil {
-		return 0, 0, 0, err
+		return out, err
 	}
 	if err := victim.Ready(ctx); err != nil {
-		return 0, 0, 0, err
+		return out, err
 	}
 	if err := errors.Join(c.Whole(ctx, 3, topic), c.Balance(ctx, topic)); err != nil {
-		return 0, 0, 0, fmt.Errorf("victim %d after healing: %w", victim.ID, err)
+		return out, fmt.Errorf("victim %d after healing: %w", victim.ID, err)
 	}
 	<-time.After(after / 2)
-	back = w.worst(all(o.partitions), healing, time.Now())
-	return worst, back, w.failures(), nil
+	out.back, out.errors = w.worst(all(o.partitions), healing, time.Now()), w.failures()
+	return out, nil
 }
 
 func ledBy(parts []raw.Partition, node int32) []int {

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"bufio"
 	"encoding/binary"
 	"fmt"
 	"io"
 	"net"
 	"os"
+	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,20 +34,17 @@ type window struct {
 	rss       int64 // the largest, in bytes
 }
 
-// watch probes the broker while do runs.
+// watch probes the broker while do runs. The probes are a process of their own: among the load's goroutines, thousands of which are ready to
+// run at a time, they would measure how long they wait for each other.
 func watch(b *broker, do func() error) *window {
 	w := &window{}
-	var mu sync.Mutex
+	p, err := startProbes(b.address)
+	if err != nil {
+		w.err = err
+		return w
+	}
 	var wg sync.WaitGroup
 	stop := make(chan struct{})
-	for range probes {
-		wg.Go(func() {
-			took, failed := probe(b.address, stop)
-			mu.Lock()
-			defer mu.Unlock()
-			w.latencies, w.failed = append(w.latencies, took...), w.failed+failed
-		})
-	}
 	wg.Go(func() {
 		tick := time.NewTicker(rssEvery)
 		defer tick.Stop()
@@ -61,8 +60,71 @@ func watch(b *broker, do func() error) *window {
 	w.err = do()
 	close(stop)
 	wg.Wait()
+	if err := p.finish(w); w.err == nil {
+		w.err = err
+	}
 	slices.Sort(w.latencies)
 	return w
+}
+
+// probing is the process of the probes.
+type probing struct {
+	cmd *exec.Cmd
+	in  io.Closer // its end ends the probes
+	out io.Reader
+}
+
+func startProbes(address string) (*probing, error) {
+	cmd := exec.Command(os.Args[0], "-probe", address)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	return &probing{cmd, in, out}, cmd.Start()
+}
+
+// finish ends the probes and takes what they saw.
+func (p *probing) finish(w *window) error {
+	p.in.Close()
+	for lines := bufio.NewScanner(p.out); lines.Scan(); {
+		took, err := time.ParseDuration(lines.Text())
+		if err != nil {
+			return fmt.Errorf("probes: %w", err)
+		}
+		if took < 0 {
+			w.failed++
+		} else {
+			w.latencies = append(w.latencies, took)
+		}
+	}
+	return p.cmd.Wait()
+}
+
+// probeAll is the process of the probes: until standard input ends it asks, then it prints how long each answer took, -1s for a failure.
+func probeAll(address string) {
+	stop := make(chan struct{})
+	go func() { _, _ = io.Copy(io.Discard, os.Stdin); close(stop) }()
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for range probes {
+		wg.Go(func() {
+			took, failed := probe(address, stop)
+			mu.Lock()
+			defer mu.Unlock()
+			for _, d := range took {
+				fmt.Println(d)
+			}
+			for range failed {
+				fmt.Println(-time.Second)
+			}
+		})
+	}
+	wg.Wait()
 }
 
 func (w *window) percentile(p int) time.Duration {

@@ -1,4 +1,4 @@
-// Command scale measures what many partitions, connections and consumers cost one node: it starts the built binary, drives it as
+// Command scale measures what many partitions, connections, consumers and members of a group cost one node: it starts the built binary, drives it as
 // clients do, and reads its processor time, memory and open files from /proc. bench/scale.sh runs it.
 //
 // Every part works on a node of its own. A figure is the median of -runs runs, printed beside the bar it is judged by.
@@ -21,7 +21,7 @@ type settings struct {
 	flush                     string
 	runs                      int
 	partitions, connections   int
-	consumers                 int
+	consumers, members        int
 	records                   int64
 	settle, window            time.Duration
 }
@@ -39,6 +39,7 @@ var parts = []part{
 	{"wide", wideConsumer},
 	{"connections", manyConnections},
 	{"consumers", manyConsumers},
+	{"group", manyMembers},
 }
 
 func main() {
@@ -52,6 +53,7 @@ func main() {
 	flag.IntVar(&s.partitions, "partitions", 10_000, "partitions")
 	flag.IntVar(&s.connections, "connections", 5_000, "idle connections")
 	flag.IntVar(&s.consumers, "consumers", 1_000, "idle consumers")
+	flag.IntVar(&s.members, "members", 5_000, "members of one group")
 	flag.Int64Var(&s.records, "records", 1_000_000, "records of a produce run")
 	flag.DurationVar(&s.settle, "settle", 20*time.Second, "pause before an idle node is looked at")
 	flag.DurationVar(&s.window, "window", 20*time.Second, "how long an idle node is looked at")

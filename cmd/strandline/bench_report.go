@@ -5,10 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net/http"
 	"runtime/debug"
-	"strconv"
-	"strings"
 	"time"
 )
 
@@ -146,41 +143,12 @@ type serverUsage struct {
 	memory float64 // bytes
 }
 
-// metricsBytesMax bounds a page of metrics.
-const metricsBytesMax = 16 << 20
-
 // readServerUsage reads the two figures from a Prometheus page; not known when it cannot be read, which costs only these figures.
 func readServerUsage(ctx context.Context, url string) serverUsage {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return serverUsage{}
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return serverUsage{}
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return serverUsage{}
-	}
-	var u serverUsage
-	lines := bufio.NewScanner(io.LimitReader(resp.Body, metricsBytesMax))
-	for lines.Scan() {
-		name, value, ok := strings.Cut(lines.Text(), " ")
-		n, err := strconv.ParseFloat(value, 64)
-		if !ok || err != nil {
-			continue
-		}
-		switch name {
-		case "process_cpu_seconds_total":
-			u.cpu, u.known = time.Duration(n*float64(time.Second)), true
-		case "process_resident_memory_bytes":
-			u.memory = n
-		}
-	}
-	return u
+	const cpu, memory = "process_cpu_seconds_total", "process_resident_memory_bytes"
+	read := readMetrics(ctx, url, cpu, memory)
+	_, known := read[cpu]
+	return serverUsage{known: known, cpu: time.Duration(read[cpu] * float64(time.Second)), memory: read[memory]}
 }
 
 // moduleVersion is the version of a library in this binary.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -12,8 +13,13 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
+
+// cliSoftware is what brokers are told about this client.
+const cliSoftware = "strandline-cli"
 
 // session is a connection to the brokers a person named.
 type session struct {
@@ -34,24 +40,86 @@ func (a *app) connect(more ...kgo.Opt) (*session, error) {
 
 func openSession(s settings, more ...kgo.Opt) (*session, error) {
 	watch := &dialWatch{}
+	s.brokers = answering(s.brokers, min(dialTimeoutMax, s.timeout))
 	opts := []kgo.Opt{
 		kgo.SeedBrokers(s.brokers...),
 		kgo.ClientID(s.clientID),
-		kgo.SoftwareNameAndVersion("strandline-cli", softwareVersion()),
+		kgo.SoftwareNameAndVersion(cliSoftware, softwareVersion()),
 		kgo.DisableClientMetrics(), // a command line sends nobody telemetry
 		kgo.DialTimeout(min(dialTimeoutMax, s.timeout)),
 		kgo.RequestRetries(requestRetriesMax),
-		kgo.RetryTimeout(s.timeout),
+		kgo.RetryTimeout(s.serverTime()),
 		kgo.MetadataMinAge(retryPause),
 		kgo.WithHooks(watch),
 	}
-	client, err := kgo.NewClient(append(opts, more...)...)
+	client, err := kgo.NewClient(append(append(opts, s.security...), more...)...)
 	if err != nil {
 		return nil, usageError{err}
 	}
 	admin := kadm.NewClient(client)
-	admin.SetTimeoutMillis(int32(s.timeout / time.Millisecond))
+	admin.SetTimeoutMillis(s.serverMillis())
 	return &session{settings: s, client: client, admin: admin, dials: watch}, nil
+}
+
+// serverTime is what a broker gets of the time for one exchange: less than all, so that its own account of why it could not is heard.
+func (s settings) serverTime() time.Duration { return s.timeout - min(s.timeout/5, time.Second) }
+
+func (s settings) serverMillis() int32 { return int32(s.serverTime().Milliseconds()) }
+
+// answering are those of the addresses where somebody listens, so that one that is down costs nothing where another is up. When none does, all stay:
+// the client will say why.
+func answering(addresses []string, patience time.Duration) []string {
+	if len(addresses) < 2 {
+		return addresses
+	}
+	heard := make(chan string, len(addresses))
+	for _, a := range addresses {
+		go func() {
+			nc, err := net.DialTimeout("tcp", a, patience)
+			if err != nil {
+				a = ""
+			} else {
+				_ = nc.Close()
+			}
+			heard <- a
+		}()
+	}
+	up := map[string]bool{}
+	var others <-chan time.Time
+	for range addresses {
+		select {
+		case a := <-heard:
+			if a != "" {
+				up[a] = true
+				if others == nil {
+					others = time.After(otherSeedsMax)
+				}
+			}
+			continue
+		case <-others:
+		}
+		break
+	}
+	if len(up) == 0 {
+		return addresses
+	}
+	return slices.DeleteFunc(slices.Clone(addresses), func(a string) bool { return !up[a] })
+}
+
+// namedBrokers asks the brokers that a person named, one after the other. The client would ask any that the cluster counts on, and without a
+// controller that may be one that is down.
+type namedBrokers []*kgo.Broker
+
+func (s *session) named() namedBrokers { return s.client.SeedBrokers() }
+
+// Request returns the first answer.
+func (n namedBrokers) Request(ctx context.Context, req kmsg.Request) (resp kmsg.Response, err error) {
+	for _, b := range n {
+		if resp, err = b.RetriableRequest(ctx, req); err == nil {
+			return resp, nil
+		}
+	}
+	return nil, err
 }
 
 func (s *session) close() { s.client.Close() }
@@ -68,6 +136,16 @@ func (s *session) explain(err error, format string, args ...any) error {
 		return nil
 	}
 	if address, cause, down := s.dials.down(); down && !errors.Is(err, context.Canceled) {
+		if errors.Is(cause, kerr.SaslAuthenticationFailed) {
+			return &failure{what: "the broker at " + address + " refused the login", why: cause, todo: "check user, password and sasl.mechanism"}
+		}
+		if op := (*net.OpError)(nil); !errors.As(cause, &op) || op.Op != "dial" {
+			return &failure{
+				what: "cannot talk to " + address, why: cause,
+				todo: "see whether the broker runs, whether this is its port for Kafka clients, and whether that takes TLS and a login " +
+					"(--profile FILE, or -X tls, tls.ca, user, password)",
+			}
+		}
 		return &failure{
 			what: "cannot reach the broker at " + address, why: cause,
 			todo: "start one with `strandline dev`, or name yours with --brokers host:port",

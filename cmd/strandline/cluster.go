@@ -6,17 +6,24 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/user"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"strandline.dev/internal/audit"
+	"strandline.dev/internal/auth"
 	"strandline.dev/internal/config"
 	"strandline.dev/internal/config/load"
+	"strandline.dev/internal/kafka"
+	"strandline.dev/internal/metadata"
 	"strandline.dev/internal/quorum"
 	"strandline.dev/internal/storage"
 	"strandline.dev/internal/sys"
+	"strandline.dev/internal/sys/sealed"
 )
 
 func newClusterCommand(a *app) *cobra.Command {
@@ -71,7 +78,7 @@ files of all nodes as well: that is where a node asks when it starts.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.changeController(cmd.Context(), args[0], "is a controller now", func(ctx context.Context, s *session, node int32) error {
 				req := kmsg.NewPtrAddRaftVoterRequest()
-				req.VoterID, req.TimeoutMillis = node, int32(s.timeout.Milliseconds())
+				req.VoterID, req.TimeoutMillis = node, s.serverMillis()
 				resp, err := req.RequestWith(ctx, s.client)
 				if err != nil {
 					return err
@@ -185,15 +192,50 @@ func fileConfig(path string) (config.Node, error) {
 }
 
 // offline works on the data directory of a node that is stopped, and leaves it as cleanly shut as it was.
-func (a *app) offline(c config.Node, work func(*storage.Dir, *slog.Logger) error) error {
+func (a *app) offline(c config.Node, work func(sys.Machine, *storage.Dir, *slog.Logger) error) error {
 	log := slog.New(slog.NewTextHandler(a.stderr, nil))
-	dir, err := storage.OpenDir(storage.DirOptions{Machine: sys.Real(), Path: c.Data.Dir, Log: log})
+	machine := sys.Real()
+	fsys, err := sealed.Open(machine.FS, c.Encryption.Keyring)
+	if err != nil {
+		return err
+	}
+	machine.FS = fsys
+	dir, err := storage.OpenDir(storage.DirOptions{Machine: machine, Path: c.Data.Dir, Log: log})
 	if err != nil {
 		return err
 	}
 	epoch, clean := dir.CleanShutdown()
-	err = work(dir, log)
+	err = work(machine, dir, log)
 	return errors.Join(err, dir.Close(storage.CloseOptions{Clean: clean, BrokerEpoch: epoch}))
+}
+
+// offlineAct is offline for what belongs in the audit trail: it is written down in the data directory before it is done, and the trail has it once
+// the node runs.
+func (a *app) offlineAct(c config.Node, ev auth.Event, work func(sys.Machine, *storage.Dir, *slog.Logger) error) error {
+	if !c.Audits() {
+		return a.offline(c, work)
+	}
+	return a.offline(c, func(machine sys.Machine, dir *storage.Dir, log *slog.Logger) error {
+		ev.Principal, ev.Peer, ev.Client = kafka.Principal{Type: "OS", Name: osUser()}, "this machine", "strandline"
+		ended, err := audit.BeginOffline(machine.FS, c.Data.Dir, audit.Act{At: time.Now(), Event: ev})
+		if err != nil {
+			return fmt.Errorf("nothing was done, since it cannot be written down for the audit trail: %w", err)
+		}
+		err = work(machine, dir, log)
+		outcome := ""
+		if err != nil {
+			outcome = err.Error()
+		}
+		return errors.Join(err, ended(outcome))
+	})
+}
+
+// osUser is who runs this command.
+func osUser() string {
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return strconv.Itoa(os.Getuid())
 }
 
 func (a *app) clusterRecover(path string) error {
@@ -209,9 +251,13 @@ func (a *app) clusterRecover(path string) error {
 		return err
 	}
 	var done quorum.Rescue
-	err = a.offline(c, func(dir *storage.Dir, log *slog.Logger) (err error) {
+	act := auth.Event{
+		API: "ClusterRecover", Resource: fmt.Sprintf("Cluster:%s, Broker:%v", metadata.ClusterName, c.Node.ID),
+		After: "this node is the only controller; what only the others knew is lost",
+	}
+	err = a.offlineAct(c, act, func(machine sys.Machine, dir *storage.Dir, log *slog.Logger) (err error) {
 		done, err = quorum.RecoverFromThisNode(quorum.Config{
-			Machine: sys.Real(), Dir: dir, Node: c.Node.ID, Controllers: c.Cluster.Controllers, Log: log,
+			Machine: machine, Dir: dir, Node: c.Node.ID, Controllers: c.Cluster.Controllers, Log: log,
 		})
 		return err
 	})

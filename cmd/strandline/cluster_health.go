@@ -64,7 +64,7 @@ func (p printer) printHealth(h health) error {
 	}
 	up := 0
 	for _, n := range h.Nodes {
-		if !n.Fenced {
+		if !n.Fenced && n.Silent == "" {
 			up++
 		}
 	}
@@ -94,7 +94,12 @@ func judge(v *clusterView) health {
 	h := health{clusterView: *v, Counted: len(v.Partitions), Problems: []string{}}
 	problem := func(format string, args ...any) { h.Problems = append(h.Problems, fmt.Sprintf(format, args...)) }
 	if v.Controller < 0 {
-		problem("no controller leads: of %s, more than half must be up; publishing goes on, changes and elections wait", nodeList(v.Controllers))
+		says := ""
+		if v.Quorum != "" {
+			says = " (" + v.Quorum + ")"
+		}
+		problem("no controller leads%s: of the controllers %s, more than half must be up. Until then nodes and partitions are shown as they were last "+
+			"known; publishing and reading go on where enough replicas are up, changes and elections wait", says, nodeList(v.Controllers))
 	}
 	for _, n := range v.Nodes {
 		switch {
@@ -102,11 +107,21 @@ func judge(v *clusterView) health {
 			problem("node %d is down or cannot be heard by the controller; it holds %d replicas", n.ID, n.Replicas)
 		case n.Fenced:
 			problem("node %d is down or cannot be heard by the controller; it holds no replica: start it, or forget it with `strandline node remove %d`", n.ID, n.ID)
+		case n.Silent != "":
+			problem("node %d does not answer at %s: %s; it holds %d replicas", n.ID, n.Address, n.Silent, n.Replicas)
 		case n.Draining && n.Replicas > 0:
 			h.Notes = append(h.Notes, fmt.Sprintf("node %d is being drained; %d replicas are left", n.ID, n.Replicas))
 		case n.Draining:
 			h.Notes = append(h.Notes, fmt.Sprintf("node %d is drained: stop it, then `strandline node remove %d`", n.ID, n.ID))
 		}
+	}
+	for _, n := range v.Nodes {
+		if n.Refuses != "" {
+			problem("node %d takes no records of user topics: %s; make room (docs/operating/one-node.md, Disk limit), or raise its disk.limit.*", n.ID, n.Refuses)
+		}
+	}
+	for _, id := range v.Unreached {
+		problem("controller %d cannot be reached by the node that was asked: it is down, or cut off", id)
 	}
 	for _, line := range judgePartitions(v) {
 		problem("%s", line)
@@ -132,12 +147,7 @@ func judgePartitions(v *clusterView) []string {
 	})
 	var out []string
 	for _, k := range keys {
-		names := causes[k]
-		shown := strings.Join(names[:min(len(names), namesMax)], ", ")
-		if len(names) > namesMax {
-			shown += fmt.Sprintf(" and %d more", len(names)-namesMax)
-		}
-		out = append(out, fmt.Sprintf("%d partition(s) %s: %s", len(names), k[1:], shown))
+		out = append(out, fmt.Sprintf("%d partition(s) %s: %s", len(causes[k]), k[1:], firstOf(causes[k])))
 	}
 	return out
 }

@@ -48,7 +48,8 @@ func TestClusterHealth_SaysWhy(t *testing.T) {
 	if got, want := show(), "cluster c is healthy: 4 of 4 nodes up, 4 partitions, controller 1\n"; got != want {
 		t.Errorf("%q\nwant %q", got, want)
 	}
-	v.Controller = -1
+	v.Controller, v.Quorum, v.Unreached = -1, "none has answered node 1 for 12s", []int32{3}
+	v.Nodes[0].Silent = "connection refused"
 	v.Nodes[2].Fenced, v.Nodes[3].Fenced, v.Nodes[1].Draining = true, true, true
 	v.Partitions[0].ISR = []int32{1, 2}
 	v.Partitions[1].ISR, v.Partitions[1].Adding = []int32{1, 2, 3}, []int32{4}
@@ -56,10 +57,12 @@ func TestClusterHealth_SaysWhy(t *testing.T) {
 	v.Partitions[2].Leader, v.Partitions[2].ISR, v.Partitions[2].ELR = -1, nil, []int32{3}
 	v.Partitions[3].Leader, v.Partitions[3].ISR, v.Partitions[3].LastKnown = -1, nil, []int32{2}
 	v.Nodes[3].Replicas = 0
-	want := `cluster c is NOT healthy: 2 of 4 nodes up, 4 partitions, controller unknown
-- no controller leads: of 1, 2, 3, more than half must be up; publishing goes on, changes and elections wait
+	want := `cluster c is NOT healthy: 1 of 4 nodes up, 4 partitions, controller unknown
+- no controller leads (none has answered node 1 for 12s): of the controllers 1, 2, 3, more than half must be up. Until then nodes and partitions are shown as they were last known; publishing and reading go on where enough replicas are up, changes and elections wait
+- node 1 does not answer at h1:9092: connection refused; it holds 4 replicas
 - node 3 is down or cannot be heard by the controller; it holds 4 replicas
 - node 4 is down or cannot be heard by the controller; it holds no replica: start it, or forget it with ` + "`strandline node remove 4`" + `
+- controller 3 cannot be reached by the node that was asked: it is down, or cut off
 - 1 partition(s) offline, and no replica is sure to have every acknowledged record (the last that had: node 2); see ` + "`strandline partition elect --recover`" + `: t-3
 - 1 partition(s) offline, waiting for node 3, which has every acknowledged record: t-2
 - 1 partition(s) with fewer replicas in sync than they should have, because node 3 is down: t-0

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -18,20 +19,28 @@ import (
 type clusterView struct {
 	ClusterID string `json:"clusterId"`
 	// Controller leads the controllers in Term; -1: none is known.
-	Controller  int32           `json:"controller"`
-	Term        int32           `json:"term"`
-	Controllers []int32         `json:"controllers"`
-	Nodes       []viewNode      `json:"nodes"`
-	Partitions  []viewPartition `json:"-"`
+	Controller  int32   `json:"controller"`
+	Term        int32   `json:"term"`
+	Controllers []int32 `json:"controllers"`
+	// Unreached are the controllers that the asked node cannot reach.
+	Unreached []int32 `json:"unreached,omitempty"`
+	// Quorum is what the asked node says about the controllers when none leads.
+	Quorum     string          `json:"quorum,omitempty"`
+	Nodes      []viewNode      `json:"nodes"`
+	Partitions []viewPartition `json:"-"`
 }
 
 // viewNode is a registered broker.
 type viewNode struct {
-	ID       int32  `json:"node"`
-	Address  string `json:"address"`
-	Rack     string `json:"rack,omitempty"`
-	Fenced   bool   `json:"fenced"`
+	ID      int32  `json:"node"`
+	Address string `json:"address"`
+	Rack    string `json:"rack,omitempty"`
+	Fenced  bool   `json:"fenced"`
+	// Silent is why the node does not answer here, although the cluster counts on it.
+	Silent   string `json:"silent,omitempty"`
 	Draining bool   `json:"draining,omitempty"`
+	// Refuses is why the node takes no records of user topics: its disk is full, or at its limit.
+	Refuses  string `json:"refusesRecords,omitempty"`
 	Replicas int    `json:"replicas"`
 	Leaders  int    `json:"leaders"`
 }
@@ -94,7 +103,7 @@ func (s *session) view(ctx context.Context) (*clusterView, error) {
 func (s *session) viewNodes(ctx context.Context, v *clusterView) error {
 	req := kmsg.NewPtrDescribeClusterRequest()
 	req.EndpointType, req.IncludeFencedBrokers = 1, true
-	resp, err := req.RequestWith(ctx, s.client)
+	resp, err := req.RequestWith(ctx, s.named())
 	if err == nil {
 		err = answered(kerr.ErrorForCode(resp.ErrorCode), textOf(resp.ErrorMessage))
 	}
@@ -109,49 +118,77 @@ func (s *session) viewNodes(ctx context.Context, v *clusterView) error {
 	return nil
 }
 
-// viewDrains reads which nodes are being drained.
+// viewDrains reads which nodes are being drained, and which take no records. All are asked at once: one that does not answer is named so, and holds up no other.
 func (s *session) viewDrains(ctx context.Context, v *clusterView) error {
+	var asked sync.WaitGroup
 	for i := range v.Nodes {
-		n := &v.Nodes[i]
-		if n.Fenced {
-			continue // a node tells only its own configs
-		}
-		res := kmsg.NewDescribeConfigsRequestResource()
-		res.ResourceType, res.ResourceName, res.ConfigNames = kmsg.ConfigResourceTypeBroker, strconv.Itoa(int(n.ID)), []string{config.DrainKey}
-		req := kmsg.NewPtrDescribeConfigsRequest()
-		req.Resources = append(req.Resources, res)
-		answer, err := s.client.Broker(int(n.ID)).Request(ctx, req)
-		if err != nil {
-			continue // it has gone since, or cannot be reached from here; what else is known is still true
-		}
-		for _, r := range answer.(*kmsg.DescribeConfigsResponse).Resources {
-			for _, c := range r.Configs {
-				n.Draining = n.Draining || c.Name == config.DrainKey && strings.EqualFold(textOf(c.Value), "true")
-			}
+		if n := &v.Nodes[i]; !n.Fenced {
+			asked.Go(func() { s.viewDrain(ctx, n) })
 		}
 	}
+	asked.Wait()
 	return nil
 }
 
-func (s *session) viewQuorum(ctx context.Context, v *clusterView) error {
+// viewDrain asks a node whether it is being drained, and whether it takes records: a node tells only its own configs and disk.
+func (s *session) viewDrain(ctx context.Context, n *viewNode) {
+	ctx, cancel := context.WithTimeout(ctx, min(dialTimeoutMax, s.timeout/2))
+	defer cancel()
+	res := kmsg.NewDescribeConfigsRequestResource()
+	res.ResourceType, res.ResourceName, res.ConfigNames = kmsg.ConfigResourceTypeBroker, strconv.Itoa(int(n.ID)), []string{config.DrainKey}
+	req := kmsg.NewPtrDescribeConfigsRequest()
+	req.Resources = append(req.Resources, res)
+	answer, err := s.client.Broker(int(n.ID)).Request(ctx, req)
+	if err != nil { // it has gone since, or cannot be reached from here; what else is known is still true
+		n.Silent = reason(err)
+		return
+	}
+	for _, r := range answer.(*kmsg.DescribeConfigsResponse).Resources {
+		for _, c := range r.Configs {
+			n.Draining = n.Draining || c.Name == config.DrainKey && strings.EqualFold(textOf(c.Value), "true")
+		}
+	}
+	logs := kmsg.NewPtrDescribeLogDirsRequest()
+	logs.Topics = []kmsg.DescribeLogDirsRequestTopic{} // of no partition
+	if answer, err = s.client.Broker(int(n.ID)).Request(ctx, logs); err != nil {
+		n.Silent = reason(err)
+		return
+	}
+	dirs := answer.(*kmsg.DescribeLogDirsResponse).Dirs
+	for i := range dirs {
+		n.Refuses = roomOf(&dirs[i]).refusal
+	}
+}
+
+// quorumRequest asks about the metadata quorum.
+func quorumRequest() *kmsg.DescribeQuorumRequest {
 	req := kmsg.NewPtrDescribeQuorumRequest()
 	t := kmsg.NewDescribeQuorumRequestTopic()
 	t.Topic = "__cluster_metadata"
 	t.Partitions = append(t.Partitions, kmsg.NewDescribeQuorumRequestTopicPartition())
 	req.Topics = append(req.Topics, t)
-	resp, err := req.RequestWith(ctx, s.client)
+	return req
+}
+
+func (s *session) viewQuorum(ctx context.Context, v *clusterView) error {
+	req := quorumRequest()
+	resp, err := req.RequestWith(ctx, s.named())
 	if err != nil {
 		return err
 	}
 	for _, t := range resp.Topics {
 		for _, p := range t.Partitions {
-			v.Controller, v.Term = p.LeaderID, p.LeaderEpoch
+			v.Controller, v.Term, v.Quorum = p.LeaderID, p.LeaderEpoch, textOf(p.ErrorMessage)
 			for _, r := range p.CurrentVoters {
 				v.Controllers = append(v.Controllers, r.ReplicaID)
+				if r.LastFetchTimestamp < 0 {
+					v.Unreached = append(v.Unreached, r.ReplicaID)
+				}
 			}
 		}
 	}
 	slices.Sort(v.Controllers)
+	slices.Sort(v.Unreached)
 	return nil
 }
 
@@ -160,7 +197,7 @@ func (s *session) viewPartitions(ctx context.Context, v *clusterView) error {
 	req := kmsg.NewPtrDescribeTopicPartitionsRequest()
 	req.ResponsePartitionLimit = describePage
 	for {
-		resp, err := req.RequestWith(ctx, s.client)
+		resp, err := req.RequestWith(ctx, s.named())
 		if err != nil {
 			return err
 		}
@@ -184,8 +221,8 @@ func (s *session) viewPartitions(ctx context.Context, v *clusterView) error {
 
 func (s *session) viewMoves(ctx context.Context, v *clusterView) error {
 	req := kmsg.NewPtrListPartitionReassignmentsRequest()
-	req.TimeoutMillis = int32(s.timeout.Milliseconds())
-	resp, err := req.RequestWith(ctx, s.client)
+	req.TimeoutMillis = s.serverMillis()
+	resp, err := req.RequestWith(ctx, s.named())
 	if err == nil {
 		err = answered(kerr.ErrorForCode(resp.ErrorCode), textOf(resp.ErrorMessage))
 	}

@@ -10,11 +10,13 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"strandline.dev/internal/group"
 )
 
 // consumeFlags are the flags of `consume`.
 type consumeFlags struct {
-	position   position
+	position   group.Position
 	partitions []int32
 	count      int64
 	exitAtEnd  bool
@@ -37,7 +39,7 @@ Where to start (-o), in each partition:
 ` + formatHelp
 
 func newConsumeCommand(a *app) *cobra.Command {
-	f := consumeFlags{position: position{kind: positionEnd}}
+	f := consumeFlags{position: group.Position{Kind: group.PositionEnd}}
 	cmd := &cobra.Command{
 		Use:   "consume TOPIC",
 		Short: "Consume a topic and print its records",
@@ -145,8 +147,8 @@ func (s *session) extents(ctx context.Context, topic string, f consumeFlags) ([]
 		return nil, s.explain(err, "cannot read the offsets of %s", topic)
 	}
 	var times kadm.ListedOffsets
-	if f.position.kind == positionTime {
-		if times, err = s.admin.ListOffsetsAfterMilli(ctx, f.position.n, topic); err != nil {
+	if f.position.Kind == group.PositionTime {
+		if times, err = s.admin.ListOffsetsAfterMilli(ctx, f.position.N, topic); err != nil {
 			return nil, s.explain(err, "cannot look up that time in %s", topic)
 		}
 	}
@@ -164,7 +166,8 @@ func (s *session) extents(ctx context.Context, topic string, f consumeFlags) ([]
 // offsetLists are the answers of the brokers about a topic's offsets; times is nil unless a time was asked for.
 type offsetLists struct{ starts, ends, times kadm.ListedOffsets }
 
-func resolveExtent(topic string, partition int32, pos position, l offsetLists) (extent, error) {
+// extent is what a partition holds; from is the first offset of the time, if one was asked for.
+func (l offsetLists) extent(topic string, partition int32) (extent, error) {
 	e := extent{partition: partition}
 	for _, x := range []struct {
 		listed kadm.ListedOffsets
@@ -182,13 +185,18 @@ func resolveExtent(topic string, partition int32, pos position, l offsetLists) (
 		}
 		*x.into = o.Offset
 	}
-	if pos.kind == positionTime {
-		if e.from < 0 { // no record is that young
-			e.from = e.end
-		}
-		return e, nil
+	if e.from < 0 { // no record is that young
+		e.from = e.end
 	}
-	e.from = pos.in(e.start, e.end)
+	return e, nil
+}
+
+func resolveExtent(topic string, partition int32, pos group.Position, l offsetLists) (extent, error) {
+	e, err := l.extent(topic, partition)
+	if err != nil || pos.Kind == group.PositionTime {
+		return e, err
+	}
+	e.from = pos.In(e.start, e.end)
 	if e.from < e.start || e.from > e.end {
 		return e, &failure{
 			what: fmt.Sprintf("offset %d is outside partition %d of %s, which holds %d up to %d", e.from, partition, topic, e.start, e.end),

@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"strandline.dev/internal/group"
 )
 
 // groupCommitMax bounds the last commit of a consumer that is interrupted.
@@ -24,7 +26,7 @@ func (f consumeFlags) check() error {
 		return usagef("-g and -p exclude each other: the group gives out the partitions")
 	case f.exitAtEnd:
 		return usagef("-g and -e exclude each other: other members may read what is left; end after a number of records with -n")
-	case f.position.kind == positionExact:
+	case f.position.Kind == group.PositionExact:
 		return usagef("-g takes no exact offset: an offset outside a partition would be moved silently; give start, end, -N, +N or @TIME")
 	}
 	return nil
@@ -35,8 +37,8 @@ func (f consumeFlags) check() error {
 func (a *app) consumeGroup(cmd *cobra.Command, topic string, f consumeFlags, render func([]byte, *kgo.FetchPartition, *kgo.Record) []byte) error {
 	s, err := a.connect(
 		kgo.ConsumerGroup(f.group), kgo.ConsumeTopics(topic),
-		kgo.ConsumeStartOffset(f.position.offset()), // where the group has no commit
-		kgo.ConsumeResetOffset(kgo.NoResetOffset()), // never jump silently over lost records
+		kgo.ConsumeStartOffset(startOffset(f.position)), // where the group has no commit
+		kgo.ConsumeResetOffset(kgo.NoResetOffset()),     // never jump silently over lost records
 		kgo.DisableAutoCommit(), kgo.BlockRebalanceOnPoll(),
 		kgo.KeepControlRecords(), kgo.FetchMaxWait(500*time.Millisecond),
 	)
@@ -56,17 +58,17 @@ func (a *app) consumeGroup(cmd *cobra.Command, topic string, f consumeFlags, ren
 	return c.run(cmd.Context())
 }
 
-// offset is the position as the client library takes it.
-func (p position) offset() kgo.Offset {
-	switch p.kind {
-	case positionStart:
-		return kgo.NewOffset().AtStart().Relative(p.n)
-	case positionEnd:
-		return kgo.NewOffset().AtEnd().Relative(-p.n)
-	case positionTime:
-		return kgo.NewOffset().AfterMilli(p.n)
+// startOffset is the position as the client library takes it.
+func startOffset(p group.Position) kgo.Offset {
+	switch p.Kind {
+	case group.PositionStart:
+		return kgo.NewOffset().AtStart().Relative(p.N)
+	case group.PositionEnd:
+		return kgo.NewOffset().AtEnd().Relative(-p.N)
+	case group.PositionTime:
+		return kgo.NewOffset().AfterMilli(p.N)
 	}
-	return kgo.NewOffset().At(p.n)
+	return kgo.NewOffset().At(p.N)
 }
 
 // commit stores what has been printed, and lets the group rebalance.

@@ -22,6 +22,7 @@ type consumption struct {
 
 	toEnd   bool
 	ends    map[int32]int64 // where each partition that is not finished ends, when toEnd
+	next    map[int32]int64 // behind the last record that was seen of each of them
 	scratch []byte
 
 	group   string        // "" for none
@@ -30,14 +31,14 @@ type consumption struct {
 
 // assign starts fetching the extents. With toEnd, a partition whose position is at its end already is finished.
 func (c *consumption) assign(extents []extent, toEnd bool) {
-	c.toEnd, c.ends = toEnd, make(map[int32]int64, len(extents))
+	c.toEnd, c.ends, c.next = toEnd, make(map[int32]int64, len(extents)), make(map[int32]int64, len(extents))
 	from := make(map[int32]kgo.Offset, len(extents))
 	for _, e := range extents {
 		if toEnd {
 			if e.from >= e.end {
 				continue
 			}
-			c.ends[e.partition] = e.end
+			c.ends[e.partition], c.next[e.partition] = e.end, e.from
 		}
 		from[e.partition] = kgo.NewOffset().At(e.from)
 	}
@@ -78,6 +79,8 @@ func (c *consumption) run(ctx context.Context) error {
 		}
 		if fetches.NumRecords() > 0 {
 			heard = time.Now()
+		} else if c.toEnd {
+			c.skipHoles(ctx)
 		}
 		// Up to the end there are records to come, so silence means that the broker is stuck; beyond it, that nobody produces.
 		stuck := c.toEnd && time.Since(heard) > c.session.timeout
@@ -116,8 +119,10 @@ func (c *consumption) partition(p kgo.FetchTopicPartition) error {
 		}
 		c.left--
 	}
-	if n := len(p.Records); c.toEnd && n > 0 && p.Records[n-1].Offset+1 >= end {
-		delete(c.ends, p.Partition)
+	if n := len(p.Records); c.toEnd && n > 0 {
+		if c.next[p.Partition] = p.Records[n-1].Offset + 1; c.next[p.Partition] >= end {
+			delete(c.ends, p.Partition)
+		}
 	}
 	return nil
 }

@@ -24,6 +24,8 @@ const (
 	demoPace = 2500
 	// demoRecords is the default length of the story.
 	demoRecords = 6000
+	// demoRepeats is how many events are published again with the same record ids.
+	demoRepeats = 50
 	// demoEventsPerOrder is how many events each order goes through.
 	demoEventsPerOrder = 12
 )
@@ -32,8 +34,8 @@ const demoLong = `Tell the order story, end to end, on a throw-away cluster, and
 
 Three brokers in three racks, each a process of its own (` + "`strandline serve`" + ` of this binary on free ports of loopback, data in a temporary
 directory), so that a kill -9 is a real one. An order service publishes to order-events, 64 partitions with 3 replicas and min ISR 2, by order
-id, idempotently and with acks=all. Two services, fulfillment and analytics, read at their own pace, each as a consumer group with its own
-committed offsets. Then: a response is lost on the way and the publish is repeated by producer sequence, a worker crashes, the leader of the
+id, with acks=all and a record id in each event; it has no producer sequence, so that nothing but the ids tells a repeat. Two services, fulfillment and analytics, read at their own pace, each as a consumer group with its own
+committed offsets. Then: a response is lost on the way and the publish is repeated with the same record ids, a worker crashes, the leader of the
 busiest partition is killed in the middle of the stream and later started again, and fulfillment is reset to the first record of a partition
 and reads it once more.
 
@@ -126,6 +128,8 @@ type story struct {
 	analytics   *reader
 	audit       *auditor
 
+	repeated     int // events published again with the same record id, by another client
+	repeatWrong  int // and those of them that were not answered with their first place
 	redelivered  int // by the crash of the worker
 	victim       *demoBroker
 	led, goingOn int           // partitions whose leader was killed, and those of them that took events afterwards

@@ -45,8 +45,8 @@ func (st *story) connectAdmin() error {
 // createTopic is chapter 2. The settings are asked for by name and then read back, so that the output states what holds.
 func (st *story) createTopic(ctx context.Context) error {
 	admin := kadm.NewClient(st.admin)
-	synced, minISR := "synced", strconv.Itoa(demoMinISR)
-	wanted := map[string]*string{"strandline.flush": &synced, "min.insync.replicas": &minISR}
+	synced, minISR, window := "synced", strconv.Itoa(demoMinISR), dedupWindowDefault
+	wanted := map[string]*string{"strandline.flush": &synced, "min.insync.replicas": &minISR, dedupWindowConfig: &window}
 	if _, err := admin.CreateTopic(ctx, demoPartitions, demoReplicas, wanted, demoTopic); err != nil {
 		return fmt.Errorf("create %s: %s", demoTopic, reason(err))
 	}
@@ -71,7 +71,7 @@ func (st *story) createTopic(ctx context.Context) error {
 	}
 	st.say("2. topic %s: %d partitions, %d replicas in %d racks, min ISR %d, strandline.flush=%s:",
 		demoTopic, demoPartitions, demoReplicas, demoBrokers, demoMinISR, synced)
-	st.say("   acknowledged means on the disks of all replicas in sync, of at least %d", demoMinISR)
+	st.say("   acknowledged means on the disks of all replicas in sync, of at least %d; record ids are remembered for %s ms", demoMinISR, window)
 	return nil
 }
 
@@ -105,7 +105,7 @@ func (st *story) startServices(ctx context.Context) error {
 	if err := errors.Join(st.fulfillment.start(ctx), st.analytics.start(ctx)); err != nil {
 		return err
 	}
-	st.say("3. the order service publishes %d events by order id, acks=all, idempotent, up to %d a second;", st.records, demoPace)
+	st.say("3. the order service publishes %d events by order id, acks=all, each with a record id, up to %d a second;", st.records, demoPace)
 	st.say("   the consumer groups fulfillment and analytics read at their own pace, each with its own committed offsets")
 	return nil
 }
@@ -122,7 +122,22 @@ func (st *story) loseResponse(ctx context.Context) error {
 	case <-ctx.Done():
 		return fmt.Errorf("no response was lost: %w", ctx.Err())
 	}
-	st.say("4. a response got lost: stored and answered by a leader, cut off on the way; the client repeats the same producer sequence")
+	st.say("4. a response got lost: stored and answered by a leader, cut off on the way; the client repeats the same record ids")
+	return st.repeatAsAnother(ctx)
+}
+
+// repeatAsAnother is what an order service does that was started again and does not know what was acknowledged: another client, with another
+// session, publishes the newest events again with the same record ids.
+func (st *story) repeatAsAnother(ctx context.Context) error {
+	if err := st.waitFor(ctx, func() bool { return st.orders.acked.Load() >= demoRepeats }); err != nil {
+		return err
+	}
+	var err error
+	if st.repeated, st.repeatWrong, err = st.orders.repeat(ctx, demoRepeats); err != nil {
+		return fmt.Errorf("repeat the newest events: %s", reason(err))
+	}
+	st.say("   the order service, started again, publishes its last %d events once more with the same record ids: %d answers differ from the first",
+		st.repeated, st.repeatWrong)
 	return nil
 }
 

@@ -11,13 +11,12 @@ import (
 
 // auditor reads partitions from offset 0 with a client of its own.
 type auditor struct {
-	link      *demoLink
-	events    map[int32][]event
-	producers map[[2]int64]bool // producer id and epoch
+	link   *demoLink
+	events map[int32][]event
 }
 
 func newAuditor(link *demoLink) *auditor {
-	return &auditor{link: link, events: map[int32][]event{}, producers: map[[2]int64]bool{}}
+	return &auditor{link: link, events: map[int32][]event{}}
 }
 
 // readAll reads the partitions from offset 0 up to their ends.
@@ -43,7 +42,6 @@ func (u *auditor) readAll(ctx context.Context, ends map[int32]int64) error {
 		}
 		fetches.EachRecord(func(r *kgo.Record) {
 			u.events[r.Partition] = append(u.events[r.Partition], event{offset: r.Offset, id: recordID(r), value: r.Value})
-			u.producers[[2]int64{r.ProducerID, int64(r.ProducerEpoch)}] = true
 			if r.Offset < ends[r.Partition] {
 				left--
 			}
@@ -75,11 +73,12 @@ func (st *story) check() []verdict {
 	return []verdict{
 		shown(published > 0, count("every event is acknowledged in the end", published-len(acked), "%d published, %d acknowledged", published, len(acked))),
 		count("acknowledged events are stored, where the answer said", f.lost, "%d acknowledged, %d lost", len(acked), f.lost),
-		count("nothing is stored twice (lost response, kill -9)", f.duplicated, "%d stored, %d duplicated", f.stored, f.duplicated),
+		count("nothing is stored twice (lost response, repeats, kill -9)", f.duplicated, "%d stored, %d duplicated", f.stored, f.duplicated),
 		count("nothing is stored that was not published", f.foreign, "%d stored, %d foreign", f.stored, f.foreign),
 		count("order is kept in every partition", f.outOfOrder, "%d partitions, %d orders, %d events out of order", len(st.audit.events), f.orders, f.outOfOrder),
 		count("offsets are dense in every partition", f.gaps, "%d partitions, %d gaps", len(st.audit.events), f.gaps),
-		count("retries keep one producer id and epoch", len(st.audit.producers)-1, "%d seen", len(st.audit.producers)),
+		shown(st.repeated > 0, count("a repeated record id is answered with its first offset", st.repeatWrong,
+			"%d repeated, %d answered otherwise", st.repeated, st.repeatWrong)),
 		shown(st.led > 0, count("partitions go on without their dead leader", st.led-st.goingOn, "%d lost it, %d go on, the last after %v", st.led, st.goingOn, st.gap)),
 		shown(st.restarted, count("a dead broker catches up by itself", demoPartitions-st.caughtUp, "%d of %d partitions with %d replicas in sync", st.caughtUp, demoPartitions, demoReplicas)),
 		st.fulfillment.verdict(acked),

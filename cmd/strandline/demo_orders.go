@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,6 +25,12 @@ var orderStatuses = [...]string{"placed", "paid", "packed", "shipped", "tracked"
 // id is the identity of an event for those who receive it, also as the header record-id.
 func (e orderEvent) id() string { return fmt.Sprintf("%s/%d", e.Order, e.Number) }
 
+// record is the event as it is published, the same each time.
+func (e orderEvent) record() (*kgo.Record, error) {
+	value, err := json.Marshal(e)
+	return &kgo.Record{Key: []byte(e.Order), Value: value, Headers: []kgo.RecordHeader{{Key: recordIDHeader, Value: []byte(e.id())}}}, err
+}
+
 // place is where an event was acknowledged.
 type place struct {
 	partition int32
@@ -43,6 +50,7 @@ type orderService struct {
 
 	mu     sync.Mutex
 	places map[string]place
+	recent []orderEvent            // the last to be acknowledged, at least demoRepeats once there were so many
 	mark   time.Time               // when the leader was killed
 	after  map[int32]time.Duration // by partition: from the mark to the first acknowledgement of an event that was published after it
 	err    error
@@ -54,13 +62,7 @@ func newOrderService(link *demoLink, records int) *orderService {
 
 // start begins publishing in the background.
 func (o *orderService) start(ctx context.Context) error {
-	opts := append(o.link.options("order-service"),
-		kgo.DefaultProduceTopic(demoTopic), kgo.RequiredAcks(kgo.AllISRAcks()), // idempotent is the client's default
-		kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)),
-		kgo.ProducerLinger(0), kgo.ProducerBatchCompression(kgo.NoCompression()),
-		kgo.UnknownTopicRetries(-1), // a broker may hear of the topic a little later than the one that was asked to create it
-	)
-	client, err := kgo.NewClient(opts...)
+	client, err := o.connect()
 	if err != nil {
 		return err
 	}
@@ -71,6 +73,46 @@ func (o *orderService) start(ctx context.Context) error {
 		_ = client.Flush(ctx) // every record reports its own outcome
 	}()
 	return nil
+}
+
+// connect makes a client that leaves it to the record ids to tell a repeat.
+func (o *orderService) connect() (*kgo.Client, error) {
+	return kgo.NewClient(append(o.link.options("order-service"),
+		kgo.DefaultProduceTopic(demoTopic), kgo.RequiredAcks(kgo.AllISRAcks()), kgo.DisableIdempotentWrite(),
+		kgo.MaxProduceRequestsInflightPerBroker(1), // a repeat must not land behind a later event
+		kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)),
+		kgo.ProducerLinger(0), kgo.ProducerBatchCompression(kgo.NoCompression()),
+		kgo.UnknownTopicRetries(-1), // a broker may hear of the topic a little later than the one that was asked to create it
+	)...)
+}
+
+// repeat publishes the events that were acknowledged last again, one by one, with a client of its own, and counts those that are answered with
+// another place than the first time.
+func (o *orderService) repeat(ctx context.Context, n int) (repeated, wrong int, err error) {
+	client, err := o.connect()
+	if err != nil {
+		return 0, 0, err
+	}
+	defer client.Close()
+	o.mu.Lock()
+	recent := slices.Clone(o.recent[max(0, len(o.recent)-n):])
+	o.mu.Unlock()
+	for _, e := range recent {
+		r, err := e.record()
+		if err == nil {
+			err = client.ProduceSync(ctx, r).FirstErr()
+		}
+		if err != nil {
+			return repeated, wrong, err
+		}
+		repeated++
+		o.mu.Lock()
+		if o.places[e.id()] != (place{r.Partition, r.Offset}) {
+			wrong++
+		}
+		o.mu.Unlock()
+	}
+	return repeated, wrong, nil
 }
 
 // publish sends the events at a steady pace: event 0 of every order, then event 1 of every order, and so on.
@@ -99,12 +141,11 @@ func (o *orderService) publish(ctx context.Context) {
 func (o *orderService) allow(part float64) { o.allowed.Store(int64(part * float64(o.records))) }
 
 func (o *orderService) send(ctx context.Context, e orderEvent) {
-	value, err := json.Marshal(e)
+	r, err := e.record()
 	if err != nil {
 		o.fail(err)
 		return
 	}
-	r := &kgo.Record{Key: []byte(e.Order), Value: value, Headers: []kgo.RecordHeader{{Key: recordIDHeader, Value: []byte(e.id())}}}
 	at := time.Now()
 	o.published.Add(1)
 	o.client.Produce(ctx, r, func(r *kgo.Record, err error) {
@@ -120,6 +161,9 @@ func (o *orderService) acknowledge(e orderEvent, where place, published time.Tim
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.places[e.id()] = where
+	if o.recent = append(o.recent, e); len(o.recent) > 2*demoRepeats {
+		o.recent = slices.Clone(o.recent[demoRepeats:])
+	}
 	o.acked.Add(1)
 	if o.after != nil && published.After(o.mark) {
 		if _, known := o.after[where.partition]; !known {

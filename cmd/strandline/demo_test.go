@@ -43,8 +43,7 @@ func newToldStory(t *testing.T, orders, events int) *story {
 			}
 		}
 	}
-	st.audit.producers[[2]int64{1, 0}] = true
-	st.redelivered, st.replayed = 1, events
+	st.repeated, st.redelivered, st.replayed = demoRepeats, 1, events
 	st.led, st.goingOn, st.restarted, st.caughtUp = 20, 20, true, demoPartitions
 	return st
 }
@@ -88,7 +87,8 @@ func TestDemoChecksFindViolations(t *testing.T) {
 		"gap":            {func(st *story) { st.audit.events[3][4].offset += 7 }, "offsets are dense"},
 		"foreign":        {func(st *story) { st.audit.events[3][4].id = "order-9/9" }, "not published"},
 		"unacknowledged": {func(st *story) { delete(st.orders.places, "order-1/0") }, "acknowledged in the end"},
-		"new producer":   {func(st *story) { st.audit.producers[[2]int64{1, 1}] = true }, "one producer id"},
+		"answer differs": {func(st *story) { st.repeatWrong = 1 }, "first offset"},
+		"no repeat":      {func(st *story) { st.repeated = 0 }, "first offset"},
 		"missed":         {func(st *story) { delete(st.analytics.seen, "order-2/1") }, "analytics reads everything"},
 		"doubled": {func(st *story) {
 			st.fulfillment.effects[0] = append(st.fulfillment.effects[0], st.fulfillment.effects[0][0])

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"os"
 
@@ -9,6 +11,9 @@ import (
 
 	"strandline.dev/internal/config"
 	"strandline.dev/internal/config/load"
+	"strandline.dev/internal/node"
+	"strandline.dev/internal/storage"
+	"strandline.dev/internal/sys"
 )
 
 const devLong = `Runs one full node, or with --nodes a cluster in one process, on loopback for development: plaintext, topics created on first
@@ -35,7 +40,7 @@ func newDevCommand() *cobra.Command {
 	var f devFlags
 	cmd := &cobra.Command{
 		Use: "dev", Short: "Run a node, or a small cluster, for development", Long: devLong, Example: devExample,
-		Args: cobra.NoArgs,
+		Args: exactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := devConfig(f)
 			if err != nil {
@@ -55,8 +60,8 @@ func newDevCommand() *cobra.Command {
 
 // devConfig is the configuration of dev; Data.Dir is "" when a temporary directory is wanted.
 func devConfig(f devFlags) (config.Node, error) {
-	if f.nodes < 1 || f.nodes > devNodesMax {
-		return config.Node{}, usagef("--nodes %d: want 1 to %d", f.nodes, devNodesMax)
+	if f.nodes < 1 || f.nodes > node.TogetherMax {
+		return config.Node{}, usagef("--nodes %d: want 1 to %d", f.nodes, node.TogetherMax)
 	}
 	for _, door := range []struct{ flag, address string }{{"--kafka", f.kafka}, {"--http", f.http}} {
 		if why := config.AddressFault(door.address); why != "" && !(door.flag == "--http" && door.address == config.NoHTTP) {
@@ -91,12 +96,42 @@ func runDev(ctx context.Context, cfg config.Node, count int, out, errOut io.Writ
 		defer func() { <-swept }()
 		cfg.Data.Dir = dir
 	}
-	if count == 1 {
-		return runNode(ctx, cfg, true, out, errOut)
-	}
-	all, err := devCluster(cfg, count)
-	if err != nil {
+	if err := refuseOtherCluster(sys.Real().FS, cfg.Data.Dir, count); err != nil {
 		return err
 	}
+	all, err := node.Together(sys.Real(), cfg, count)
+	var bind *node.BindError
+	switch {
+	case errors.As(err, &bind):
+		return &failure{what: "no port for the nodes to talk to each other", why: bind}
+	case err != nil:
+		return usageError{err}
+	}
 	return runNodes(ctx, all, out, errOut)
+}
+
+// refuseOtherCluster refuses to run count nodes on a directory where fewer would leave some out, or where there is one that runs alone: a new, empty
+// cluster inside its directory would look like a loss.
+func refuseOtherCluster(files sys.FS, dir string, count int) error {
+	alone, err := storage.HoldsData(files, dir)
+	have := 0
+	for i := 0; i < node.TogetherMax && err == nil; i++ {
+		var holds bool
+		if holds, err = storage.HoldsData(files, node.TogetherDir(dir, i)); holds {
+			have = i + 1
+		}
+	}
+	what := fmt.Sprintf("%d nodes", have)
+	switch {
+	case err != nil:
+		return &failure{what: "data directory " + dir, why: err}
+	case count == 1 && alone, count >= have && !alone, count == have:
+		return nil
+	case have == 0 || have == 1 && alone:
+		have, what = 1, "one node"
+	}
+	return &failure{
+		what: fmt.Sprintf("data directory %s holds the data of %s, not of %d", dir, what, count),
+		todo: fmt.Sprintf("give --nodes %d, or another directory with --data-dir", have),
+	}
 }

@@ -18,9 +18,9 @@
 // start the goroutines their files name and wait for all of them.
 //
 // Files: main.go (root command, exit codes), errors.go (what an error says), settings.go (precedence, profiles), client.go (the
-// connection to a broker), output.go (tables, JSON lines, prompts), progress.go, topic*.go, produce*.go, consume*.go, position.go (the -o
+// connection to a broker), output.go (tables, JSON lines, prompts), progress.go, topic*.go, acl*.go, user.go, quota.go, init.go (a locked-down cluster), produce*.go, consume*.go, position.go (the -o
 // grammar of consume), format.go (the -f grammar), recordjson.go (records as JSON), bench*.go with
-// histogram.go, machine.go, pace_*.go and usage_*.go, log.go, config.go, version.go,
+// histogram.go, machine.go, metrics.go, pace_*.go and usage_*.go, plan*.go (the estimate and what a cluster shows), doctor*.go, log.go, config.go, version.go,
 // demo*.go, dev.go, temporary.go and serve.go (the broker), flags.go (a flag for each setting; what a wrong flag is told),
 // startfailure.go.
 package main

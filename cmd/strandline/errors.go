@@ -21,8 +21,20 @@ var errPartial = errors.New("failed in part")
 // errNoName refuses a header without a name.
 var errNoName = errors.New("a header name is a string")
 
+var (
+	// errWrongAnswer is an answer that does not fit the question.
+	errWrongAnswer = errors.New("the broker's answer does not fit the request")
+	// errNoRule says that no rule of access was selected.
+	errNoRule = errors.New("no rule is like that")
+	// errUserExists says that there is a user of that name.
+	errUserExists = errors.New("there is a user of that name")
+)
+
 // errHalfSurrogate refuses a JSON escape that stands for no character.
 var errHalfSurrogate = errors.New(`a \uD800..\uDFFF escape without its other half is no text; give bytes as {"base64":"..."}`)
+
+// errNoAnswer says that a broker's answer left out what was asked for.
+var errNoAnswer = errors.New("the broker's answer does not mention it")
 
 // usageError is a command line that cannot be carried out as written: exit code 2.
 type usageError struct{ err error }
@@ -111,10 +123,18 @@ func advice(err error) string {
 		return "see `strandline topic list`, or create it with `strandline topic create`"
 	case errors.Is(err, kerr.TopicAlreadyExists):
 		return "see it with `strandline topic describe`"
+	case errors.Is(err, kerr.ClusterAuthorizationFailed):
+		return "it needs a right on the cluster; log in as an administrator, by --profile or -X user=NAME"
+	case errors.Is(err, kerr.SaslAuthenticationFailed):
+		return "see the user and password of your profile, or -X user=NAME and STRANDLINE_CLIENT_PASSWORD"
+	case errors.Is(err, kerr.NotController):
+		return "nothing was changed; more than half of the controllers must be up: see `strandline cluster health`, then try again"
 	case errors.Is(err, kerr.InvalidReplicationFactor):
 		return "give a -r not above the number of brokers"
 	case errors.Is(err, kerr.NotEnoughReplicas), errors.Is(err, kerr.NotEnoughReplicasAfterAppend):
 		return "see the ISR with `strandline topic describe`"
+	case errors.Is(err, kerr.InvalidUpdateVersion):
+		return "see what it is now with `strandline topic describe`, then name its version"
 	case errors.Is(err, kerr.MessageTooLarge):
 		return "see max.message.bytes with `strandline topic describe`"
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"strandline.dev/internal/node"
+	"strandline.dev/internal/quorum"
 	"strandline.dev/internal/sys"
 )
 
@@ -41,6 +42,7 @@ func TestStartFailureSaysWhatToDo(t *testing.T) {
 		{http, false, "with --http-address (http.address in the file)"},
 		{fmt.Errorf("data directory /x is in use: %w", sys.ErrLocked), true, "; end that process, or give another directory with --data-dir"},
 		{fmt.Errorf("registration: %w", context.DeadlineExceeded), false, "the node could not start: registration: not done in time"},
+		{fmt.Errorf("metadata: %w", &quorum.CorruptError{File: "/x/vote", Why: "it is short"}), false, "/x/vote: it is short; put the file back; or, while most of the other controllers run, start with an empty data directory"},
 		{errors.Join(errors.New("a"), errors.New("b")), false, "the node could not start: a; b"},
 	} {
 		if got := startFailure(c.err, c.dev).Error(); !strings.Contains(got, c.want) {

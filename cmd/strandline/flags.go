@@ -121,6 +121,8 @@ func wanted(f *pflag.Flag) string {
 	switch f.Value.Type() {
 	case "int", "int16", "int32", "int64":
 		return "a whole number"
+	case "float64":
+		return "a number"
 	case "int32Slice":
 		return "whole numbers, separated by commas"
 	case "bool":

@@ -12,7 +12,7 @@ import (
 )
 
 // valueNames is what the help may call the value of a flag: one word, or a choice of them.
-var valueNames = regexp.MustCompile(`^(string|strings|int|duration|position|URL|NAME|KEY|ID|DIR|N|N,\.\.\.|GROUP|FORMAT|TOPIC|NUMBER|DURATION|LIST|TEXT|HOST:PORT|host:port,\.\.\.|key=value|name=value|[A-Za-z0-9.-]+(\|[A-Za-z0-9.-]+)+)$`)
+var valueNames = regexp.MustCompile(`^(string|strings|int|duration|position|URL|NAME|USER|OPERATION|RESOURCE|HOST|HOST,\.\.\.|PORT|KEY|ID|DIR|N|N,\.\.\.|GROUP|FORMAT|TOPIC|NUMBER|DURATION|LIST|TEXT|BYTES|PART|FACTOR|PRICE|HOST:PORT|host:port,\.\.\.|key=value|name=value|[A-Za-z0-9.-]+(\|[A-Za-z0-9.-]+)+)$`)
 
 // TestEveryFlagNamesItsValue: pflag takes the first back-quoted words of a flag's description for the name of its value, so a command that
 // is quoted there turns up as one. A switch has no value at all.

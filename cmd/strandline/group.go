@@ -9,9 +9,9 @@ import (
 )
 
 func newConsumerGroupCommand(a *app) *cobra.Command {
-	return newGroupCommand("group", "List, describe and delete consumer groups",
-		"List, describe and delete consumer groups: who reads what, how far each group has committed, and how far it is behind.",
-		newGroupListCommand(a), newGroupDescribeCommand(a), newGroupDeleteCommand(a))
+	return newGroupCommand("group", "List, describe, move and delete consumer groups",
+		"List, describe, move and delete consumer groups: who reads what, how far each group has committed, and how far it is behind.",
+		newGroupListCommand(a), newGroupDescribeCommand(a), newGroupSeekCommand(a), newGroupDeleteCommand(a))
 }
 
 // completeGroups offers group names to the shell, fast or not at all.

@@ -11,7 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kerr"
+
+	"strandline.dev/internal/group"
 )
 
 func newGroupDescribeCommand(a *app) *cobra.Command {
@@ -19,7 +20,12 @@ func newGroupDescribeCommand(a *app) *cobra.Command {
 		Use:   "describe GROUP...",
 		Short: "Show members, committed offsets and lag of consumer groups",
 		Long: `Show consumer groups: their members, and for each partition the committed offset (the next record to read), the end of the
-partition, the lag and who reads it. Partitions that were committed are shown whether or not the group has members.`,
+partition, the lag and who reads it. Partitions that were committed are shown whether or not the group has members.
+
+OLDEST is the age of the oldest record that the group has not read, TIME TO LOSS when retention will have passed it, STATE one of: caught
+up; behind; falling behind (the lag grew over the last half minute or more); stuck (records wait, the group has members and committed
+nothing for a minute); no members; losing data (retention has passed the group, or may at any moment); unknown (the partition's leader
+does not answer). WHY shows the rule that decided.`,
 		Example: `  strandline group describe billing
   strandline group describe billing shipping
   strandline group describe billing -o json | jq .lag`,
@@ -38,7 +44,8 @@ type describedGroup struct {
 	ProtocolType string            `json:"protocolType"`
 	Protocol     string            `json:"protocol"`
 	Coordinator  int32             `json:"coordinator"`
-	Lag          int64             `json:"lag"` // of all partitions whose lag is known
+	Lag          int64             `json:"lag"`               // of all partitions whose lag is known
+	Backlog      string            `json:"backlog,omitempty"` // the worst state of the partitions
 	Members      []describedMember `json:"members"`
 	Partitions   []describedLag    `json:"partitions"`
 }
@@ -59,6 +66,7 @@ type describedLag struct {
 	Lag       *int64 `json:"lag"`       // null: unknown; without a commit it counts from the start
 	MemberID  string `json:"memberId,omitempty"`
 	Error     string `json:"error,omitempty"`
+	*describedBacklog
 }
 
 func (a *app) groupDescribe(cmd *cobra.Command, names []string) error {
@@ -98,22 +106,28 @@ func (a *app) groupDescribe(cmd *cobra.Command, names []string) error {
 
 // describeGroup asks for everything about one group.
 func (s *session) describeGroup(ctx context.Context, name string) (describedGroup, error) {
-	lags, err := s.admin.Lag(ctx, name)
+	g, err := s.groupLag(ctx, name)
 	if err != nil {
 		return describedGroup{}, err
-	}
-	g, ok := lags[name]
-	switch {
-	case !ok:
-		return describedGroup{}, kerr.GroupIDNotFound
-	case g.Error() != nil:
-		return describedGroup{}, g.Error()
-	case g.State == "Dead": // what older brokers say of a group that does not exist
-		return describedGroup{}, kerr.GroupIDNotFound
 	}
 	d := describedGroup{
 		Group: name, State: g.State, ProtocolType: g.ProtocolType, Protocol: g.Protocol, Coordinator: g.Coordinator.NodeID,
 		Members: []describedMember{}, Partitions: []describedLag{},
+	}
+	report, err := s.report(ctx, name, d.Coordinator)
+	if err != nil {
+		return describedGroup{}, err
+	}
+	backlogs := map[string]map[int32]*describedBacklog{}
+	if report != nil {
+		d.Backlog = report.State.String()
+		for i := range report.Partitions {
+			p := &report.Partitions[i]
+			if backlogs[p.Topic] == nil {
+				backlogs[p.Topic] = map[int32]*describedBacklog{}
+			}
+			backlogs[p.Topic][p.Partition] = describeBacklog(p)
+		}
 	}
 	owned := map[string]int{}
 	for _, topic := range slices.Sorted(maps.Keys(g.Lag)) {
@@ -125,6 +139,7 @@ func (s *session) describeGroup(ctx context.Context, name string) (describedGrou
 				continue // neither read nor committed
 			}
 			row := describeLag(l)
+			row.describedBacklog = backlogs[topic][partition]
 			if row.Lag != nil {
 				d.Lag += *row.Lag
 			}
@@ -192,9 +207,24 @@ func (p printer) printGroup(d describedGroup, again bool) error {
 		if l.Error != "" {
 			lag = l.Error
 		}
-		rows = append(rows, []string{l.Topic, strconv.Itoa(int(l.Partition)), number(l.Committed), number(l.End), lag, orDash(l.MemberID)})
+		b := l.describedBacklog
+		if b == nil {
+			b = &describedBacklog{}
+		}
+		rows = append(rows, []string{
+			l.Topic, strconv.Itoa(int(l.Partition)), number(l.Committed), number(l.End), lag, span(b.OldestMs), span(b.TimeToLossMs), orDash(b.State), orDash(l.MemberID),
+		})
 	}
-	return p.section([]string{"TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "MEMBER"}, rows)
+	if err := p.section([]string{"TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "OLDEST", "TIME TO LOSS", "STATE", "MEMBER"}, rows); err != nil {
+		return err
+	}
+	var rules [][]string
+	for _, l := range d.Partitions {
+		if b := l.describedBacklog; b != nil && b.State != group.CaughtUp.String() {
+			rules = append(rules, []string{fmt.Sprintf("%s-%d", l.Topic, l.Partition), b.Rule})
+		}
+	}
+	return p.section([]string{"PARTITION", "WHY"}, rules)
 }
 
 // section is a table behind an empty line; nothing when it has no rows.

@@ -11,6 +11,7 @@ import (
 // R48: a member without partitions is shown as idle; what is not known is shown as such, never as 0 (C062).
 func TestGroupDescribe_IdleMembersAndUnknownNumbers(t *testing.T) {
 	five, seven, two := int64(5), int64(7), int64(2)
+	oldest, loss := int64(90_000), int64(3*24*3_600_000+5)
 	instance := "desk-1"
 	d := describedGroup{
 		Group: "billing", State: "Stable", ProtocolType: "consumer", Protocol: "range", Coordinator: 1, Lag: 2,
@@ -19,7 +20,9 @@ func TestGroupDescribe_IdleMembersAndUnknownNumbers(t *testing.T) {
 			{MemberID: "b-2", ClientID: "b", Host: "10.0.0.2"},
 		},
 		Partitions: []describedLag{
-			{Topic: "orders", Partition: 0, Committed: &five, End: &seven, Lag: &two, MemberID: "a-1"},
+			{Topic: "orders", Partition: 0, Committed: &five, End: &seven, Lag: &two, MemberID: "a-1", describedBacklog: &describedBacklog{
+				State: "behind", Rule: "records wait and the group reads", OldestMs: &oldest, TimeToLossMs: &loss,
+			}},
 			{Topic: "orders", Partition: 1, Error: "LEADER_NOT_AVAILABLE"},
 		},
 	}
@@ -33,9 +36,12 @@ MEMBER  INSTANCE  CLIENT  HOST      PARTITIONS
 a-1     desk-1    a       10.0.0.1  1
 b-2     -         b       10.0.0.2  idle
 
-TOPIC   PARTITION  COMMITTED  END  LAG                   MEMBER
-orders  0          5          7    2                     a-1
-orders  1          -          -    LEADER_NOT_AVAILABLE  -
+TOPIC   PARTITION  COMMITTED  END  LAG                   OLDEST  TIME TO LOSS  STATE   MEMBER
+orders  0          5          7    2                     1m30s   3d            behind  a-1
+orders  1          -          -    LEADER_NOT_AVAILABLE  -       -             -       -
+
+PARTITION  WHY
+orders-0   records wait and the group reads
 `
 	if out.String() != want {
 		t.Errorf("%s\nwant\n%s", out.String(), want)

@@ -12,6 +12,7 @@ import (
 
 	"strandline.dev/internal/storage"
 	"strandline.dev/internal/sys"
+	"strandline.dev/internal/sys/sealed"
 )
 
 func newLogCommand(a *app) *cobra.Command {
@@ -22,24 +23,35 @@ directory, whose logs are then read one after the other. Nothing is changed. Whi
 }
 
 func newLogDumpCommand(a *app) *cobra.Command {
-	return &cobra.Command{
+	var keyring string
+	c := &cobra.Command{
 		Use:   "dump DIR",
 		Short: "Print the header of every batch in a log",
 		Example: `  strandline log dump ./data/topics/0123456789abcdef0123456789abcdef-0
   strandline log dump ./data -o json | jq 'select(.checksum != "ok")'`,
 		Args: exactArgs("DIR"),
-		RunE: func(_ *cobra.Command, args []string) error { return a.logDump(args[0]) },
+		RunE: func(_ *cobra.Command, args []string) error { return a.logDump(args[0], keyring) },
 	}
+	keyringFlag(c, &keyring)
+	return c
+}
+
+// keyringFlag lets a command read encrypted files.
+func keyringFlag(c *cobra.Command, keyring *string) {
+	c.Flags().StringVar(keyring, "keyring", "", "keyring file, if the node encrypts its files")
 }
 
 func newLogVerifyCommand(a *app) *cobra.Command {
-	return &cobra.Command{
+	var keyring string
+	c := &cobra.Command{
 		Use:     "verify DIR",
 		Short:   "Check every batch in a log; exit code 1 if anything is damaged",
 		Example: `  strandline log verify ./data`,
 		Args:    exactArgs("DIR"),
-		RunE:    func(_ *cobra.Command, args []string) error { return a.logVerify(args[0]) },
+		RunE:    func(_ *cobra.Command, args []string) error { return a.logVerify(args[0], keyring) },
 	}
+	keyringFlag(c, &keyring)
+	return c
 }
 
 // logDirs lists the logs in dir: dir itself if it holds segments, otherwise those of a data directory, in name order.
@@ -68,6 +80,16 @@ func logDirs(dir string) ([]string, error) {
 		return nil, &failure{what: "there is no log in " + dir, todo: "give a data directory, or the directory of one log"}
 	}
 	return logs, nil
+}
+
+// sealedLogs is logDirs, with the file system that reads them.
+func sealedLogs(dir, keyring string) ([]string, sys.FS, error) {
+	fsys, err := sealed.Open(sys.Real().FS, keyring)
+	if err != nil {
+		return nil, nil, failf(err, "nothing was read")
+	}
+	dirs, err := logDirs(dir)
+	return dirs, fsys, err
 }
 
 // holdsSegments says whether dir holds at least one segment file.
@@ -125,12 +147,12 @@ func codecName(attributes int16) string {
 	return fmt.Sprintf("unknown (%d)", attributes&7)
 }
 
-func (a *app) logDump(dir string) error {
+func (a *app) logDump(dir, keyring string) error {
 	s, err := a.settings()
 	if err != nil {
 		return err
 	}
-	dirs, err := logDirs(dir)
+	dirs, fsys, err := sealedLogs(dir, keyring)
 	if err != nil {
 		return err
 	}
@@ -145,7 +167,7 @@ func (a *app) logDump(dir string) error {
 		if !p.json && len(dirs) > 1 {
 			fmt.Fprintln(out, d)
 		}
-		err := storage.DumpLog(sys.Real().FS, d, func(b storage.DumpedBatch) error {
+		err := storage.DumpLog(fsys, d, func(b storage.DumpedBatch) error {
 			if b.Checksum != nil {
 				damaged++
 			}
@@ -193,12 +215,12 @@ type verifiedLog struct {
 	Problems []string `json:"problems"`
 }
 
-func (a *app) logVerify(dir string) error {
+func (a *app) logVerify(dir, keyring string) error {
 	s, err := a.settings()
 	if err != nil {
 		return err
 	}
-	dirs, err := logDirs(dir)
+	dirs, fsys, err := sealedLogs(dir, keyring)
 	if err != nil {
 		return err
 	}
@@ -206,7 +228,7 @@ func (a *app) logVerify(dir string) error {
 	bad := 0
 	var first error
 	for _, d := range dirs {
-		report, err := storage.VerifyLog(sys.Real().FS, d)
+		report, err := storage.VerifyLog(fsys, d)
 		if err != nil {
 			return &failure{what: "cannot read all of " + d, why: err}
 		}

@@ -76,25 +76,37 @@ func newRootCommand(a *app) *cobra.Command {
 	root.AddCommand(
 		newDemoCommand(a), newDevCommand(), newServeCommand(),
 		newTopicCommand(a), newProduceCommand(a), newConsumeCommand(a), newConsumerGroupCommand(a),
-		newClusterCommand(a), newNodeCommand(a), newPartitionCommand(a), newBenchCommand(a), newLogCommand(a), newConfigCommand(a), newVersionCommand(a),
+		newClusterCommand(a), newNodeCommand(a), newPartitionCommand(a), newPlanCommand(a), newDoctorCommand(a), newBenchCommand(a), newLogCommand(a), newKeyringCommand(a), newConfigCommand(a), newVersionCommand(a),
+		newInitCommand(a), newAuditCommand(a), newACLCommand(a), newUserCommand(a), newQuotaCommand(a), newManCommand(),
 	)
 	root.InitDefaultCompletionCmd()
-	describeCompletion(root)
+	root.InitDefaultHelpCmd()
+	describeOwn(root)
 	markRun(root, a)
 	return root
 }
 
-// describeCompletion adds to cobra's own completion command what a person needs to see first.
-func describeCompletion(root *cobra.Command) {
+// describeOwn adds to cobra's own commands what a person needs to see first, and refuses what they do not know: a shell would source the help.
+func describeOwn(root *cobra.Command) {
 	for _, cmd := range root.Commands() {
-		if cmd.Name() != "completion" {
-			continue
-		}
-		cmd.Short = "Print a completion script for bash, zsh, fish or powershell"
-		cmd.Example = `  source <(strandline completion bash)          # this shell; see strandline completion bash --help for every shell
+		switch cmd.Name() {
+		case "help":
+			cmd.Args = func(_ *cobra.Command, args []string) error {
+				about, rest, err := root.Find(args)
+				if err != nil {
+					return usagef("%v", err)
+				}
+				return noSuchCommand(about, rest)
+			}
+		case "completion":
+			cmd.Args = noSuchCommand
+			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+			cmd.Short = "Print a completion script for bash, zsh, fish or powershell"
+			cmd.Example = `  source <(strandline completion bash)          # this shell; see strandline completion bash --help for every shell
   strandline completion zsh > "${fpath[1]}/_strandline"
   strandline completion fish | source
   strandline completion powershell | Out-String | Invoke-Expression`
+		}
 	}
 }
 

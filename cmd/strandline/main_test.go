@@ -33,6 +33,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"broker":      cmdBroker,
 			"samerecords": cmdSameRecords,
+			"consumers":   cmdConsumers,
 			"flipbyte":    cmdFlipByte,
 			"shorten":     cmdShorten,
 			"filled":      cmdFilled,
@@ -72,21 +73,27 @@ func (b *scriptBroker) kill() {
 	}
 }
 
-// cmdBroker is `broker start [DIR]`, `broker stop` (SIGTERM, must exit 0) and `broker kill` (SIGKILL).
+// cmdBroker is `broker start [DIR]`, `broker serve CONFIG`, `broker stop` (SIGTERM, must exit 0) and `broker kill` (SIGKILL).
 func cmdBroker(ts *testscript.TestScript, neg bool, args []string) {
 	b := ts.Value(brokerKey{}).(*scriptBroker)
 	if neg || len(args) == 0 {
-		ts.Fatalf("usage: broker start [DIR] | stop | kill")
+		ts.Fatalf("usage: broker start [DIR] | serve CONFIG | stop | kill")
 	}
 	switch args[0] {
-	case "start":
+	case "start", "serve":
 		flags := []string{"dev", "--kafka", "127.0.0.1:0", "--http", "127.0.0.1:0"}
-		if len(args) > 1 {
+		if args[0] == "serve" {
+			flags = []string{"serve", "--config", ts.MkAbs(args[1])}
+		} else if len(args) > 1 {
 			flags = append(flags, "--data-dir", ts.MkAbs(args[1]))
 		}
 		ts.Check(b.start(flags))
-		address, err := parseReady(b.readReady())
+		b.cmd.Dir = ts.MkAbs(".")
+		ready := b.readReady()
+		address, err := parseReady(ready)
 		ts.Check(err)
+		_, url, _ := strings.Cut(strings.TrimSpace(ready), "http=")
+		ts.Setenv("HTTP", url)
 		ts.Setenv("STRANDLINE_BROKERS", address)
 		ts.Setenv("BROKER", address)
 	case "stop":

@@ -9,13 +9,16 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"strandline.dev/internal/auth"
 	"strandline.dev/internal/config"
 	"strandline.dev/internal/storage"
+	"strandline.dev/internal/sys"
 )
 
 func newNodeCommand(a *app) *cobra.Command {
@@ -50,6 +53,8 @@ func (p printer) printNodes(v *clusterView) error {
 		switch {
 		case n.Fenced:
 			state = "down"
+		case n.Silent != "":
+			state = "silent"
 		case n.Draining && n.Replicas == 0:
 			state = "drained"
 		case n.Draining:
@@ -105,17 +110,53 @@ func (a *app) nodeDrain(ctx context.Context, arg string, undo, noWait bool) erro
 	case noWait:
 		return p.changed(node, "is being drained")
 	}
+	var stuck []string
 	err = a.follow(ctx, s, func(v *clusterView) bool {
 		n := v.node(node)
-		return n == nil || n.Replicas == 0
+		if n == nil || n.Replicas == 0 {
+			return true
+		}
+		stuck = v.stuckOn(node)
+		return len(stuck) == n.Replicas
 	}, func(v *clusterView) string {
 		return fmt.Sprintf("node %d still holds %d replicas, and nothing moves: they wait for another node that is up and does not hold the same partitions",
 			node, v.node(node).Replicas)
 	})
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case len(stuck) > 0:
+		return &failure{
+			what: fmt.Sprintf("node %d is not drained", node),
+			why:  fmt.Errorf("%d replicas have nowhere to go: every other node that is up holds those partitions already (%s)", len(stuck), firstOf(stuck)),
+			todo: fmt.Sprintf("add a node, and the drain goes on by itself; or take it back with `strandline node drain %d --undo`", node),
+		}
 	}
 	return p.changed(node, fmt.Sprintf("is drained; stop it, then `strandline node remove %d`", node))
+}
+
+// stuckOn are the partitions whose replica on a node can go nowhere: no other node that can take replicas lacks one. What is on its way is not stuck.
+func (v *clusterView) stuckOn(node int32) []string {
+	var names []string
+	for i := range v.Partitions {
+		p := &v.Partitions[i]
+		if !slices.Contains(p.Replicas, node) || p.moving() {
+			continue
+		}
+		if !slices.ContainsFunc(v.Nodes, func(n viewNode) bool { return n.ID != node && v.usable(n.ID) && !slices.Contains(p.Replicas, n.ID) }) {
+			names = append(names, p.name())
+		}
+	}
+	return names
+}
+
+// firstOf names the first of many.
+func firstOf(names []string) string {
+	shown := strings.Join(names[:min(len(names), namesMax)], ", ")
+	if len(names) > namesMax {
+		shown += fmt.Sprintf(" and %d more", len(names)-namesMax)
+	}
+	return shown
 }
 
 func (s *session) setDrain(ctx context.Context, node int32, on bool) error {
@@ -236,7 +277,13 @@ func (a *app) quarantine(path, drop string) error {
 		}
 	}
 	p := a.printer(st)
-	err = a.offline(c, func(dir *storage.Dir, log *slog.Logger) error {
+	within := a.offline
+	if drop != "" {
+		within = func(c config.Node, work func(sys.Machine, *storage.Dir, *slog.Logger) error) error {
+			return a.offlineAct(c, auth.Event{API: "QuarantineDrop", Resource: "Quarantine:" + drop, After: "deleted, with its records"}, work)
+		}
+	}
+	err = within(c, func(_ sys.Machine, dir *storage.Dir, log *slog.Logger) error {
 		all, err := dir.Quarantined()
 		if err != nil {
 			return err

@@ -7,9 +7,9 @@ import (
 )
 
 func newPartitionCommand(a *app) *cobra.Command {
-	return newGroupCommand("partition", "Move partitions between nodes, and elect their leaders",
-		"Move replicas of partitions to other nodes, spread them evenly, and elect leaders.",
-		newPartitionMoveCommand(a), newPartitionElectCommand(a))
+	return newGroupCommand("partition", "Move partitions between nodes, elect their leaders, find the hot ones",
+		"Move replicas of partitions to other nodes, spread them evenly, elect leaders, and find the partitions and keys that get most records.",
+		newPartitionMoveCommand(a), newPartitionElectCommand(a), newPartitionHotCommand(a))
 }
 
 // partitionNumbers reads the values of -p.

@@ -136,7 +136,7 @@ func (s *session) electRequest(ctx context.Context, topics []string, f electFlag
 		return nil, err
 	}
 	req := kmsg.NewPtrElectLeadersRequest()
-	req.TimeoutMillis = int32(s.timeout.Milliseconds())
+	req.TimeoutMillis = s.serverMillis()
 	if len(topics) == 0 {
 		return req, nil
 	}

@@ -16,6 +16,7 @@ import (
 type moveFlags struct {
 	partitions, to                 []string
 	spread, cancel, dryRun, noWait bool
+	changeFactor                   bool
 }
 
 func newPartitionMoveCommand(a *app) *cobra.Command {
@@ -24,7 +25,7 @@ func newPartitionMoveCommand(a *app) *cobra.Command {
 		Use:   "move [TOPIC...]",
 		Short: "Move replicas of partitions to other nodes",
 		Long: `Give partitions other replicas: they are copied to the new nodes, and only when those have everything are they taken from the old ones. The first node
-of --to is the preferred leader. --spread moves as few replicas as it takes for all nodes to hold about the same number, without putting
+of --to is the preferred leader; it names as many nodes as there are replicas, unless --change-factor is given. --spread moves as few replicas as it takes for all nodes to hold about the same number, without putting
 two replicas of a partition into one rack that were not; name topics, or none for all. The command tells how far the moves are, and can be
 interrupted: they go on. --cancel takes moves back.`,
 		Example: `  strandline partition move orders -p 0 --to 2,3,4
@@ -39,6 +40,7 @@ interrupted: they go on. --cancel takes moves back.`,
 	cmd.Flags().StringSliceVar(&f.to, "to", nil, "the nodes that are to hold them, preferred leader first")
 	cmd.Flags().BoolVar(&f.spread, "spread", false, "find out by itself what to move, so that all nodes hold about the same")
 	cmd.Flags().BoolVar(&f.cancel, "cancel", false, "take moves back")
+	cmd.Flags().BoolVar(&f.changeFactor, "change-factor", false, "let --to name more or fewer nodes than the partitions have replicas")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "print what would be moved, move nothing")
 	cmd.Flags().BoolVar(&f.noWait, "no-wait", false, "return when the moves have begun")
 	return cmd
@@ -79,7 +81,7 @@ func (a *app) partitionMove(ctx context.Context, topics []string, f moveFlags) e
 		return err
 	}
 	if !f.dryRun {
-		if err := s.reassign(within, plan); err != nil {
+		if err := s.reassign(within, plan, f.changeFactor); err != nil {
 			return s.explain(err, "nothing was moved")
 		}
 	}
@@ -125,6 +127,11 @@ func (f moveFlags) plan(v *clusterView, topics []string) ([]planned, error) {
 		m := planned{Topic: p.Topic, Partition: p.Partition, From: p.Replicas, To: to, DryRun: f.dryRun}
 		if f.cancel {
 			m.To = nil
+		} else if has := len(p.Replicas) - len(p.Adding); len(to) != has && !f.changeFactor {
+			return nil, &failure{
+				what: "nothing was moved", why: fmt.Errorf("%s has %d replicas, and --to names %d nodes", p.name(), has, len(to)),
+				todo: "name as many, or add --change-factor to give it another number of replicas",
+			}
 		}
 		plan = append(plan, m)
 	}
@@ -135,12 +142,12 @@ func (f moveFlags) plan(v *clusterView, topics []string) ([]planned, error) {
 }
 
 // reassign asks for the moves, and notes at each what was refused.
-func (s *session) reassign(ctx context.Context, plan []planned) error {
+func (s *session) reassign(ctx context.Context, plan []planned, factorChange bool) error {
 	if len(plan) == 0 {
 		return nil
 	}
 	req := kmsg.NewPtrAlterPartitionAssignmentsRequest()
-	req.TimeoutMillis, req.AllowReplicationFactorChange = int32(s.timeout.Milliseconds()), true
+	req.TimeoutMillis, req.AllowReplicationFactorChange = s.serverMillis(), factorChange
 	for _, m := range plan {
 		if n := len(req.Topics); n == 0 || req.Topics[n-1].Topic != m.Topic {
 			t := kmsg.NewAlterPartitionAssignmentsRequestTopic()

@@ -4,24 +4,26 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"strandline.dev/internal/group"
 )
 
 func TestPositionGrammar(t *testing.T) {
 	now := time.UnixMilli(1_800_000_000_000)
-	for v, want := range map[string]position{
-		"start":                      {kind: positionStart},
-		"end":                        {kind: positionEnd},
-		"+3":                         {kind: positionStart, n: 3},
-		"-10":                        {kind: positionEnd, n: 10},
-		"81":                         {kind: positionExact, n: 81},
-		"@1767225600":                {kind: positionTime, n: 1767225600000},
-		"@1767225600123":             {kind: positionTime, n: 1767225600123},
-		"@1767225600123456789":       {kind: positionTime, n: 1767225600123},
-		"@2026-01-01":                {kind: positionTime, n: 1767225600000},
-		"@2026-01-01T00:00Z":         {kind: positionTime, n: 1767225600000},
-		"@2026-01-01T00:00":          {kind: positionTime, n: 1767225600000},
-		"@2026-01-01T01:00:00+01:00": {kind: positionTime, n: 1767225600000},
-		"@-15m":                      {kind: positionTime, n: 1_800_000_000_000 - 15*60*1000},
+	for v, want := range map[string]group.Position{
+		"start":                      {Kind: group.PositionStart},
+		"end":                        {Kind: group.PositionEnd},
+		"+3":                         {Kind: group.PositionStart, N: 3},
+		"-10":                        {Kind: group.PositionEnd, N: 10},
+		"81":                         {Kind: group.PositionExact, N: 81},
+		"@1767225600":                {Kind: group.PositionTime, N: 1767225600000},
+		"@1767225600123":             {Kind: group.PositionTime, N: 1767225600123},
+		"@1767225600123456789":       {Kind: group.PositionTime, N: 1767225600123},
+		"@2026-01-01":                {Kind: group.PositionTime, N: 1767225600000},
+		"@2026-01-01T00:00Z":         {Kind: group.PositionTime, N: 1767225600000},
+		"@2026-01-01T00:00":          {Kind: group.PositionTime, N: 1767225600000},
+		"@2026-01-01T01:00:00+01:00": {Kind: group.PositionTime, N: 1767225600000},
+		"@-15m":                      {Kind: group.PositionTime, N: 1_800_000_000_000 - 15*60*1000},
 	} {
 		got, err := parsePosition(v, now)
 		if err != nil || got != want {
@@ -38,15 +40,15 @@ func TestPositionGrammar(t *testing.T) {
 // TestPositionInPartition: counts are cut off at the ends of the log, exact offsets are left as they are for the caller to refuse.
 func TestPositionInPartition(t *testing.T) {
 	for _, c := range []struct {
-		p    position
+		p    group.Position
 		want int64
 	}{
-		{position{kind: positionStart}, 10}, {position{kind: positionEnd}, 20},
-		{position{kind: positionStart, n: 4}, 14}, {position{kind: positionStart, n: math.MaxInt64}, 20},
-		{position{kind: positionEnd, n: 4}, 16}, {position{kind: positionEnd, n: math.MaxInt64}, 10},
-		{position{kind: positionExact, n: 99}, 99}, {position{kind: positionExact, n: 3}, 3},
+		{group.Position{Kind: group.PositionStart}, 10}, {group.Position{Kind: group.PositionEnd}, 20},
+		{group.Position{Kind: group.PositionStart, N: 4}, 14}, {group.Position{Kind: group.PositionStart, N: math.MaxInt64}, 20},
+		{group.Position{Kind: group.PositionEnd, N: 4}, 16}, {group.Position{Kind: group.PositionEnd, N: math.MaxInt64}, 10},
+		{group.Position{Kind: group.PositionExact, N: 99}, 99}, {group.Position{Kind: group.PositionExact, N: 3}, 3},
 	} {
-		if got := c.p.in(10, 20); got != c.want {
+		if got := c.p.In(10, 20); got != c.want {
 			t.Errorf("%+v in [10,20) is %d, want %d", c.p, got, c.want)
 		}
 	}

@@ -42,6 +42,9 @@ stored ends the command with exit code 1.
 --json reads what ` + "`consume --json`" + ` prints: key, value, headers, timestamp and partition are kept byte for byte, null is not empty.
 Give --partition -1 to spread the records by key instead of keeping their partitions.
 
+A command whose answer was lost may be given again with the same --record-id: within the topic's strandline.dedup.window.ms the record is
+stored once, and the answer is its first offset. Ids count for one partition, so give the same key or partition too.
+
 ` + formatHelp
 
 func newProduceCommand(a *app) *cobra.Command {
@@ -70,7 +73,7 @@ func newProduceCommand(a *app) *cobra.Command {
 	fl.Int32VarP(&f.partition, "partition", "p", partitionByKey, "partition `N` of every record (-1: by key)")
 	fl.StringVar(&f.acks, "acks", "all", "`all|1|0`: when a record counts as stored")
 	fl.StringVar(&f.compression, "compression", "none", "`none|gzip|snappy|lz4|zstd`: how batches are sent and stored")
-	fl.StringVar(&f.recordID, "record-id", "", "`ID` of the one record in the input, sent as header "+recordIDHeader)
+	fl.StringVar(&f.recordID, "record-id", "", "`ID` of the one record in the input, sent as header "+recordIDHeader+": given again within the topic's strandline.dedup.window.ms it is not stored again")
 	fl.BoolVarP(&f.tombstone, "tombstone", "Z", false, "send empty values as null")
 	fl.BoolVar(&f.create, "allow-auto-topic-creation", false, "let the broker create the topic if it may")
 	return cmd

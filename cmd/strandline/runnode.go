@@ -10,39 +10,38 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
-	"time"
 
 	"strandline.dev/internal/config"
 	"strandline.dev/internal/node"
 	"strandline.dev/internal/sys"
 )
 
-// stopTimeMax bounds a graceful stop: requests that are still parked then are cut off, as a crash would.
-const stopTimeMax = 30 * time.Second
-
 // memoryLimitPart is the part of the container's memory given to the Go heap; the rest is stacks, page tables and the kernel's buffers.
 const memoryLimitPart = 0.9
 
-// runNode runs one node until ctx ends (SIGINT, SIGTERM) or the node fails, printing the ready line on out.
-func runNode(ctx context.Context, cfg config.Node, dev bool, out, errOut io.Writer) error {
-	return runNodes(ctx, []node.Options{{Config: cfg, Dev: dev}}, out, errOut)
+// runNode runs one node for keeps until ctx ends (SIGINT, SIGTERM) or the node fails, printing the ready line on out.
+func runNode(ctx context.Context, cfg config.Node, out, errOut io.Writer) error {
+	return runNodes(ctx, []node.Options{{Machine: sys.Real(), Config: cfg}}, out, errOut)
 }
 
 // runNodes runs nodes in one process until ctx ends or one of them fails. The ready line comes when all accept work.
 func runNodes(ctx context.Context, all []node.Options, out, errOut io.Writer) error {
 	log := newLogger(all[0].Config, errOut)
+	super := newProcessSupervisor(log)
 	setMemoryLimit(log)
 	for i := range all {
-		all[i].Machine, all[i].Log = sys.Real(), log
+		all[i].Log = log
 		if len(all) > 1 {
 			all[i].Log = log.With("node", all[i].Config.Node.ID)
 		}
 	}
-	nodes, err := startNodes(ctx, all)
+	nodes, err := node.StartAll(ctx, all)
+	if err != nil && ctx.Err() != nil {
+		log.Info("stopped before it accepted work", "start", err)
+		return nil
+	}
 	if err != nil {
-		return err
+		return startFailure(err, all[0].Dev)
 	}
 	var kafkas, https []string
 	failed := make(chan error, len(nodes))
@@ -59,6 +58,10 @@ func runNodes(ctx context.Context, all []node.Options, out, errOut io.Writer) er
 	if _, err := fmt.Fprintf(out, "ready kafka=%s http=%s\n", strings.Join(kafkas, ","), strings.Join(https, ",")); err != nil {
 		log.Warn("the ready line could not be written", "error", err)
 	}
+	super.tell("READY=1", "STATUS=accepts clients at "+strings.Join(kafkas, ", "))
+	watched, unwatch := context.WithCancel(context.WithoutCancel(ctx)) // a stop too may hang
+	defer unwatch()
+	go super.keepAlive(watched, nodes)
 	var broken error
 	select {
 	case <-ctx.Done():
@@ -66,51 +69,14 @@ func runNodes(ctx context.Context, all []node.Options, out, errOut io.Writer) er
 	case broken = <-failed:
 		log.Error("the node failed", "error", broken)
 	}
-	if err := stopNodes(ctx, nodes); err != nil {
+	super.tell("STOPPING=1", "STATUS=hands over and stops")
+	if err := node.StopAll(ctx, nodes); err != nil {
 		return &failure{what: "the node did not stop cleanly", why: errors.New(err.Error())} // whole: reason is for errors of a client
 	}
 	if broken != nil {
 		return &failure{what: "the node failed", why: errors.New(broken.Error())}
 	}
 	return nil
-}
-
-// startNodes starts all at once, since they wait for each other, and none if one cannot start.
-func startNodes(ctx context.Context, all []node.Options) ([]*node.Node, error) {
-	starting, giveUp := context.WithCancel(ctx)
-	defer giveUp()
-	nodes, errs := make([]*node.Node, len(all)), make([]error, len(all))
-	var first atomic.Pointer[error]
-	var done sync.WaitGroup
-	for i, o := range all {
-		done.Go(func() {
-			if nodes[i], errs[i] = node.Start(starting, o); errs[i] != nil {
-				first.CompareAndSwap(nil, &errs[i])
-				giveUp()
-			}
-		})
-	}
-	done.Wait()
-	if err := first.Load(); err != nil {
-		_ = stopNodes(ctx, nodes) // what stopped the start is the error to tell
-		return nil, startFailure(*err, all[0].Dev)
-	}
-	return nodes, nil
-}
-
-// stopNodes stops those that run, all at once.
-func stopNodes(ctx context.Context, nodes []*node.Node) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeMax)
-	defer cancel()
-	errs := make([]error, len(nodes))
-	var done sync.WaitGroup
-	for i, n := range nodes {
-		if n != nil {
-			done.Go(func() { errs[i] = n.Stop(ctx) })
-		}
-	}
-	done.Wait()
-	return errors.Join(errs...)
 }
 
 // newLogger logs text on a terminal and JSON elsewhere, unless the configuration says which.

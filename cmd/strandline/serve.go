@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -21,8 +20,9 @@ the broker settings (kafka.num.partitions = --kafka-num-partitions) and further 
 names all.
 
 A cluster of three: three files that list the same cluster.controllers; the first start needs all of them, later ones a majority. Nodes
-trust each other by tls.cluster.cert, .key and .ca. Without these, or for clients, who have no TLS and no authentication in this release,
-serve refuses an address that other machines can reach unless --insecure is given. One line on stdout says when the node accepts work. SIGTERM stops it gracefully.`
+trust each other by tls.cluster.cert, .key and .ca. An address that other machines can reach is refused, unless it has both TLS and
+authentication (tls and sasl of the listener) or --insecure is given. One line on
+stdout says when the node accepts work. SIGTERM stops it gracefully.`
 
 const serveExample = `  strandline serve --config strandline.yaml
   strandline serve --node-id 1 --data-dir /var/lib/strandline --listeners-0-name plain --listeners-0-address 127.0.0.1:9092 \
@@ -37,7 +37,7 @@ func newServeCommand() *cobra.Command {
 	var insecure bool
 	cmd := &cobra.Command{
 		Use: "serve", Short: "Run one production node", Long: serveLong, Example: serveExample,
-		Args: cobra.NoArgs,
+		Args: exactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := serveConfig(file, cmd.Flags())
 			if err != nil {
@@ -46,7 +46,7 @@ func newServeCommand() *cobra.Command {
 			if err := refuseUnsafe(cfg, insecure); err != nil {
 				return err
 			}
-			return runNode(cmd.Context(), cfg, false, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return runNode(cmd.Context(), cfg, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	cmd.Flags().StringVar(&file, "config", "", "configuration file (YAML)")
@@ -88,35 +88,40 @@ func readConfig(file string) ([]byte, error) {
 	return os.ReadFile(file)
 }
 
-// refuseUnsafe refuses to listen where other machines can reach a node that asks nobody who they are.
+// refuseUnsafe refuses to listen where other machines can reach a node that asks nobody who they are, or that passwords cross in the open.
 func refuseUnsafe(cfg config.Node, insecure bool) error {
 	if insecure {
 		return nil
 	}
-	addresses := map[string]string{}
-	if cfg.HasHTTP() {
-		addresses["http.address"] = cfg.HTTP.Address
-	}
-	for _, l := range cfg.Listeners {
-		addresses["listener "+l.Name] = l.Address
-	}
-	if cfg.Cluster.Address != "" && !cfg.HasClusterTLS() {
-		addresses["cluster.address"] = cfg.Cluster.Address
-	}
 	var open []string
-	for name, address := range addresses { // sorted below
+	expose := func(name, address, lacks string) {
 		if !isLoopback(address) {
-			open = append(open, name+" "+address)
+			open = append(open, name+" "+address+" ("+lacks+")")
 		}
 	}
-	slices.Sort(open)
+	if cfg.Cluster.Address != "" && !cfg.HasClusterTLS() {
+		expose("cluster.address", cfg.Cluster.Address, "without tls.cluster")
+	}
+	if cfg.HasHTTP() && !(cfg.HTTP.TLS && (cfg.HTTP.ClientCert == config.CertRequired || cfg.Authenticates())) {
+		expose("http.address", cfg.HTTP.Address, "without http.tls, and sasl on a listener or http.mtls: required")
+	}
+	for _, l := range cfg.Listeners {
+		switch {
+		case !l.TLS && !l.Authenticates():
+			expose("listener "+l.Name, l.Address, "without tls and sasl")
+		case !l.TLS:
+			expose("listener "+l.Name, l.Address, "without tls: what clients prove themselves with, and records, can be read on the way")
+		case !l.Authenticates():
+			expose("listener "+l.Name, l.Address, "without sasl or mtls: required")
+		}
+	}
 	if len(open) == 0 {
 		return nil
 	}
 	return &failure{
 		what: "refused to listen on " + strings.Join(open, ", "),
-		why:  errors.New("other machines can reach it, and this node would serve anyone: it has neither TLS nor authentication"),
-		todo: "bind 127.0.0.1, set tls.cluster for cluster.address, or give --insecure if the network is private",
+		why:  errors.New("other machines can reach it, and it is not protected by both TLS and authentication"),
+		todo: "give it tls and sasl, bind 127.0.0.1, or give --insecure if the network is private",
 	}
 }
 

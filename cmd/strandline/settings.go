@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/twmb/franz-go/pkg/kgo"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -34,6 +35,10 @@ type settings struct {
 	yes      bool
 	timeout  time.Duration
 	clientID string
+	// security are the options by which brokers and client prove to each other who they are.
+	security []kgo.Opt
+	// tls says that the brokers are spoken to over TLS.
+	tls bool
 	// httpGiven says that a person named the HTTP address: only then does a command look there uninvited.
 	httpGiven bool
 }
@@ -41,21 +46,21 @@ type settings struct {
 // knob is one client setting: its name in -X and in a profile, its environment variable, its default.
 type knob struct{ name, env, fallback string }
 
-var knobs = []knob{
+var knobs = append([]knob{
 	{"brokers", "STRANDLINE_BROKERS", "127.0.0.1:9092"},
 	{"http", "STRANDLINE_HTTP", "http://127.0.0.1:8080"},
 	{"output", "STRANDLINE_OUTPUT", "text"},
 	{"timeout", "STRANDLINE_TIMEOUT", timeoutDefault.String()},
 	{"client.id", "STRANDLINE_CLIENT_ID", "strandline"},
-}
+}, securityKnobs...)
 
 func (a *app) addGlobalFlags(root *cobra.Command) {
 	f := root.PersistentFlags()
 	g := &a.given
 	f.StringVar(&g.brokers, "brokers", "", "brokers to start from, `host:port,...` (env STRANDLINE_BROKERS, default 127.0.0.1:9092)")
 	f.StringVar(&g.http, "http", "", "HTTP address of a broker, `URL` (env STRANDLINE_HTTP, default http://127.0.0.1:8080)")
-	f.StringVar(&g.profile, "profile", "", "profile `NAME` of the profile file (env STRANDLINE_PROFILE, default: its \"default\" entry)")
-	f.StringArrayVarP(&g.overrides, "set", "X", nil, "client setting `key=value`: brokers, http, output, timeout, client.id (repeatable)")
+	f.StringVar(&g.profile, "profile", "", "profile `NAME` of the profile file, or a file of profiles by its path, with a / in it (env STRANDLINE_PROFILE, default: the \"default\" entry)")
+	f.StringArrayVarP(&g.overrides, "set", "X", nil, "client setting `key=value`: brokers, http, output, timeout, client.id, tls, tls.ca, tls.cert, tls.key, sasl.mechanism, user, password (repeatable)")
 	f.StringVarP(&g.output, "output", "o", "", "`text|json`: a table, or one JSON object a line (env STRANDLINE_OUTPUT, default text)")
 	f.BoolVar(&g.noHeader, "no-header", false, "leave out the heading line of tables")
 	f.BoolVarP(&g.yes, "yes", "y", false, "answer yes to every question")
@@ -90,6 +95,10 @@ func (a *app) settings() (settings, error) {
 	if s.timeout, err = time.ParseDuration(value["timeout"]); err != nil || s.timeout <= 0 {
 		return settings{}, usagef("timeout %q: want a positive duration such as 10s", value["timeout"])
 	}
+	if s.security, err = securityOptions(value); err != nil {
+		return settings{}, err
+	}
+	s.tls = value["tls"] == "true"
 	s.brokers, err = parseBrokers(value["brokers"])
 	return s, err
 }
@@ -170,20 +179,16 @@ type profileFile struct {
 func (a *app) loadProfile() (map[string]string, error) {
 	env, _ := a.lookup("STRANDLINE_PROFILE")
 	wanted := cmp.Or(a.given.profile, env)
-	dir, err := a.configDir()
-	if err != nil {
-		if wanted == "" {
-			return nil, nil
-		}
-		return nil, usagef("profile %q: no configuration directory: %w", wanted, err)
+	name, err := a.profilePath(&wanted)
+	if name == "" || err != nil {
+		return nil, err
 	}
-	name := filepath.Join(dir, "strandline", "profiles.yaml")
 	file, err := readProfileFile(name)
+	if errors.Is(err, fs.ErrNotExist) && wanted == "" && !isPath(cmp.Or(a.given.profile, env)) {
+		return nil, nil
+	}
 	if errors.Is(err, fs.ErrNotExist) {
-		if wanted == "" {
-			return nil, nil
-		}
-		return nil, usagef("profile %q: there is no profile file %s", wanted, name)
+		return nil, usagef("profile %q: there is no profile file %s", cmp.Or(a.given.profile, env), name)
 	}
 	if err != nil {
 		return nil, usagef("profile file %s: %w", name, err)
@@ -202,6 +207,27 @@ func (a *app) loadProfile() (map[string]string, error) {
 		}
 	}
 	return profile, nil
+}
+
+// isPath says that a profile is given as a file.
+func isPath(profile string) bool {
+	return strings.ContainsRune(profile, '/') || strings.ContainsRune(profile, filepath.Separator)
+}
+
+// profilePath is the file of profiles, "" when there can be none and none was asked for. Of a file that is given by its path the default profile counts.
+func (a *app) profilePath(wanted *string) (string, error) {
+	if path := *wanted; isPath(path) {
+		*wanted = ""
+		return path, nil
+	}
+	dir, err := a.configDir()
+	switch {
+	case err == nil:
+		return filepath.Join(dir, "strandline", "profiles.yaml"), nil
+	case *wanted == "":
+		return "", nil
+	}
+	return "", usagef("profile %q: no configuration directory: %w", *wanted, err)
 }
 
 func readProfileFile(name string) (profileFile, error) {

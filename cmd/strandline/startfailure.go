@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"strandline.dev/internal/node"
+	"strandline.dev/internal/quorum"
 	"strandline.dev/internal/storage"
 	"strandline.dev/internal/sys"
 )
@@ -20,6 +21,8 @@ func startFailure(err error, dev bool) error {
 	}
 	f := &failure{what: "the node could not start", why: errors.New(text)}
 	var bind *node.BindError
+	var metadata *quorum.CorruptError
+	var log *storage.CorruptError
 	switch {
 	case errors.As(err, &bind):
 		f.todo = "choose another address with " + addressFlag(bind.Key, dev)
@@ -28,6 +31,8 @@ func startFailure(err error, dev bool) error {
 		}
 	case errors.Is(err, sys.ErrLocked):
 		f.todo = "end that process, or give another directory with --data-dir"
+	case errors.As(err, &metadata) || errors.As(err, &log): // damaged records take a partition offline, never a node
+		f.todo = "put the file back; or, while most of the other controllers run, start with an empty data directory (docs/operating/controllers.md, A damaged disk)"
 	case errors.Is(err, storage.ErrForeign):
 		f.todo = "give an empty directory with --data-dir"
 	}

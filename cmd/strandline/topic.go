@@ -5,15 +5,17 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 )
 
 func newTopicCommand(a *app) *cobra.Command {
-	return newGroupCommand("topic", "Create, list, describe, change and delete topics",
-		"Create, list, describe, change and delete topics. --dry-run prints the difference and changes nothing.",
+	return newGroupCommand("topic", "Create, list, describe, change, delete and restore topics",
+		"Create, list, describe, change, delete and restore topics. --dry-run prints the difference and changes nothing.",
 		newTopicListCommand(a), newTopicCreateCommand(a), newTopicDescribeCommand(a),
-		newTopicSetCommand(a), newTopicAddPartitionsCommand(a), newTopicDeleteCommand(a))
+		newTopicSetCommand(a), newTopicAddPartitionsCommand(a), newTopicDeleteCommand(a),
+		newTopicUndeleteCommand(a), newTopicTrashCommand(a))
 }
 
 // topicResult is the outcome of one change for one topic.
@@ -23,8 +25,10 @@ type topicResult struct {
 	Done    bool     `json:"done"`
 	DryRun  bool     `json:"dryRun,omitempty"`
 	Changes []change `json:"changes,omitempty"`
-	Error   string   `json:"error,omitempty"`
-	err     error
+	// RecoverableUntil is set after a deletion that can be taken back.
+	RecoverableUntil *time.Time `json:"recoverableUntil,omitempty"`
+	Error            string     `json:"error,omitempty"`
+	err              error
 }
 
 // change is one difference: From nil = added, To nil = removed.
@@ -90,6 +94,9 @@ func (p printer) printTopicResult(verb string, r topicResult) error {
 	}
 	if _, err := fmt.Fprintln(p.w, line); err != nil {
 		return err
+	}
+	if r.RecoverableUntil != nil {
+		fmt.Fprintf(p.w, "  until %s it can be restored: strandline topic undelete %s\n", r.RecoverableUntil.Format(time.RFC3339), r.Topic)
 	}
 	for _, c := range r.Changes {
 		if _, err := fmt.Fprintln(p.w, "  "+c.String()); err != nil {

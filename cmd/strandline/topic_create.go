@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -24,9 +25,10 @@ func newTopicCreateCommand(a *app) *cobra.Command {
 		Use:   "create TOPIC...",
 		Short: "Create topics",
 		Long: `Create topics. Without -p and -r the broker's num.partitions and default.replication.factor hold.
-A topic is created whole or not at all.`,
+A topic is created whole or not at all. It remembers record ids for two minutes (strandline.dedup.window.ms=120000) unless -c says otherwise.`,
 		Example: `  strandline topic create orders -p 64 -r 3
   strandline topic create orders -p 8 -c retention.ms=3600000 -c strandline.flush=synced
+  strandline topic create metrics -p 8 -c strandline.dedup.window.ms=0
   strandline topic create orders -p 8 --dry-run`,
 		Args: atLeastArgs("TOPIC"),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.topicCreate(cmd, args, f) },
@@ -42,6 +44,9 @@ func (a *app) topicCreate(cmd *cobra.Command, names []string, f topicCreateFlags
 	changes, err := parseConfigs(f.configs)
 	if err != nil {
 		return err
+	}
+	if !slices.ContainsFunc(changes, func(c change) bool { return c.Field == dedupWindowConfig }) {
+		changes = append(changes, added(dedupWindowConfig, dedupWindowDefault))
 	}
 	s, err := a.connect()
 	if err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,8 +22,8 @@ func newTopicDescribeCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "describe TOPIC...",
 		Short: "Show the partitions and the configuration of topics",
-		Long: `Show topics: for each partition its leader, leader epoch, replicas, in-sync replicas, first offset and high watermark, and each
-config with the place it comes from. Without -p and -c both parts are shown.`,
+		Long: `Show topics: id, version, creation and owner; for each partition its leader, leader epoch, replicas, in-sync replicas, first offset, high watermark, and where
+the log of each replica ends, with how many records it is behind its leader (-N); and each config with the place it comes from; in words, what an acknowledgement means and how long record ids are remembered. Without -p and -c both parts are shown.`,
 		Example: `  strandline topic describe orders
   strandline topic describe orders -p
   strandline topic describe orders -c -o json | jq '.configs[] | select(.source == "DYNAMIC_TOPIC_CONFIG")'`,
@@ -42,8 +43,10 @@ type describedTopic struct {
 	Name       string               `json:"name"`
 	TopicID    string               `json:"topicId"`
 	Internal   bool                 `json:"internal"`
+	topicLife                       // absent: the broker does not tell
 	Partitions []describedPartition `json:"partitions,omitempty"`
 	Configs    []describedConfig    `json:"configs,omitempty"`
+	repeats    string               // in words, what becomes of a repeated record id
 }
 
 type describedPartition struct {
@@ -53,9 +56,12 @@ type describedPartition struct {
 	Replicas      []int32 `json:"replicas"`
 	ISR           []int32 `json:"isr"`
 	Offline       []int32 `json:"offlineReplicas,omitempty"`
-	LogStart      int64   `json:"logStart"`      // -1: unknown
-	HighWatermark int64   `json:"highWatermark"` // -1: unknown
-	Error         string  `json:"error,omitempty"`
+	LogStart      int64   `json:"logStart"`            // -1: unknown
+	HighWatermark int64   `json:"highWatermark"`       // -1: unknown
+	RecordIDs     *int64  `json:"recordIds,omitempty"` // remembered by the leader; absent: unknown
+	// ReplicaEnds are the replicas that answered.
+	ReplicaEnds []describedReplica `json:"replicaEnds,omitempty"`
+	Error       string             `json:"error,omitempty"`
 }
 
 type describedConfig struct {
@@ -107,18 +113,20 @@ func (p printer) printDescribed(d describedTopic, separate bool) error {
 	}
 	if !p.noHeader {
 		fmt.Fprintf(p.w, "topic %s, id %s\n", d.Name, d.TopicID)
-		if s := storedMeaning(d.Configs); s != "" {
-			fmt.Fprintln(p.w, s)
+		for _, s := range []string{d.topicLife.String(), storedMeaning(d.Configs), d.repeats} {
+			if s != "" {
+				fmt.Fprintln(p.w, s)
+			}
 		}
 	}
 	var rows [][]string
 	for _, q := range d.Partitions {
 		rows = append(rows, []string{
 			fmt.Sprint(q.Partition), fmt.Sprint(q.Leader), fmt.Sprint(q.LeaderEpoch), fmt.Sprint(q.Replicas), fmt.Sprint(q.ISR),
-			offsetOr(q.LogStart), offsetOr(q.HighWatermark), q.Error,
+			offsetOr(q.LogStart), offsetOr(q.HighWatermark), replicaEnds(q.ReplicaEnds), q.Error,
 		})
 	}
-	err := p.table([]string{"PARTITION", "LEADER", "EPOCH", "REPLICAS", "ISR", "START", "HIGH-WATERMARK", ""}, rows)
+	err := p.table([]string{"PARTITION", "LEADER", "EPOCH", "REPLICAS", "ISR", "START", "HIGH-WATERMARK", "LOG-END", ""}, rows)
 	if err != nil {
 		return err
 	}
@@ -168,19 +176,20 @@ func (s *session) describeTopic(ctx context.Context, name string) (describedTopi
 	if t.Err != nil {
 		return describedTopic{}, t.Err
 	}
-	starts, err := s.admin.ListStartOffsets(ctx, name)
-	if err != nil && len(starts) == 0 {
+	life, err := s.topicLife(ctx, name)
+	if err != nil && !errors.Is(err, errNotTold) {
 		return describedTopic{}, err
 	}
-	ends, err := s.admin.ListEndOffsets(ctx, name)
-	if err != nil && len(ends) == 0 {
+	starts, ends, err := s.bothEnds(ctx, t)
+	if err != nil {
 		return describedTopic{}, err
 	}
-	d := describedTopic{Name: name, TopicID: kafka.TopicID(t.ID).String(), Internal: t.IsInternal}
+	d := describedTopic{Name: name, TopicID: kafka.TopicID(t.ID).String(), Internal: t.IsInternal, topicLife: life}
 	for _, p := range t.Partitions.Sorted() {
 		d.Partitions = append(d.Partitions, describePartition(p, starts, ends))
 	}
 	s.markOffline(ctx, name, d.Partitions)
+	s.markReplicas(ctx, name, d.Partitions)
 	configs, err := s.topicConfigs(ctx, name)
 	if err != nil {
 		return describedTopic{}, err
@@ -188,7 +197,26 @@ func (s *session) describeTopic(ctx context.Context, name string) (describedTopi
 	for _, c := range configs {
 		d.Configs = append(d.Configs, describedConfig{Name: c.Key, Value: c.Value, Source: c.Source.String(), Sensitive: c.Sensitive})
 	}
+	d.repeats = repeatMeaning(d)
 	return d, nil
+}
+
+// bothEnds is where the partitions of a topic start and end. Only leaders know: where there is none, nobody is asked and nothing is known.
+func (s *session) bothEnds(ctx context.Context, t kadm.TopicDetail) (starts, ends kadm.ListedOffsets, err error) {
+	led := false
+	for _, p := range t.Partitions {
+		led = led || p.Leader >= 0
+	}
+	if !led {
+		return nil, nil, nil
+	}
+	if starts, err = s.admin.ListStartOffsets(ctx, t.Topic); err != nil && len(starts) == 0 {
+		return nil, nil, err
+	}
+	if ends, err = s.admin.ListEndOffsets(ctx, t.Topic); err != nil && len(ends) == 0 {
+		return nil, nil, err
+	}
+	return starts, ends, nil
 }
 
 func describePartition(p kadm.PartitionDetail, starts, ends kadm.ListedOffsets) describedPartition {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -85,7 +84,7 @@ func (s *session) partitionCount(ctx context.Context, topic string) (int32, erro
 // setPartitionCount asks the broker for a total of count partitions.
 func (s *session) setPartitionCount(ctx context.Context, topic string, count int32, dryRun bool) error {
 	req := kmsg.NewPtrCreatePartitionsRequest()
-	req.TimeoutMillis = int32(s.timeout / time.Millisecond)
+	req.TimeoutMillis = s.serverMillis()
 	req.ValidateOnly = dryRun
 	t := kmsg.NewCreatePartitionsRequestTopic()
 	t.Topic, t.Count = topic, count

@@ -86,12 +86,15 @@ func (a *app) version() error {
 	if p.json {
 		return p.object(v)
 	}
-	modified := ""
-	if v.Modified {
-		modified = " (modified)"
+	commit := cmp.Or(v.Commit, "unknown")
+	if v.Time != "" {
+		commit += " of " + v.Time
 	}
-	fmt.Fprintf(p.w, "strandline %s\ncommit %s%s\nbuilt with %s for %s\nrecord batch format v%d\n\n",
-		v.Version, cmp.Or(v.Commit, "unknown"), modified, v.Go, v.Platform, v.RecordBatch)
+	if v.Modified {
+		commit += " (modified)"
+	}
+	fmt.Fprintf(p.w, "strandline %s\ncommit %s\nbuilt with %s for %s\nrecord batch format v%d\n\n",
+		v.Version, commit, v.Go, v.Platform, v.RecordBatch)
 	var rows [][]string
 	for _, api := range v.Protocol {
 		rows = append(rows, []string{fmt.Sprint(api.Key), api.Name, fmt.Sprintf("%d-%d", api.Min, api.Max)})

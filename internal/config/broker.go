@@ -24,11 +24,17 @@ type Broker struct {
 	ConnectionsMax           int
 	MaxRequestPartitionLimit int    // partitions in one DescribeTopicPartitions answer
 	ProtocolCap              string // release whose API versions are served at most, or NoProtocolCap
+	CopyRate                 int64  // bytes a second to replicas that are not in sync
 	ProducerIDExpiration     time.Duration
 	GroupMinSessionTimeout   time.Duration
 	GroupMaxSessionTimeout   time.Duration
 	GroupInitialRebalance    time.Duration
 	GroupMaxSize             int
+	ConsumerGroupSession     time.Duration
+	ConsumerGroupHeartbeat   time.Duration
+	ConsumerGroupMaxSize     int
+	ConsumerGroupAssignors   []string
+	ConsumerGroupMigration   string // bidirectional, upgrade, downgrade or disabled
 	OffsetMetadataMaxBytes   int
 	OffsetsRetention         time.Duration
 	OffsetsTopicPartitions   int32
@@ -73,6 +79,14 @@ func ResolveBroker(static map[string]string, dev bool) (Broker, error) {
 	}
 	b := Broker{dev: dev, static: withAliases(static)}
 	return b, b.resolve()
+}
+
+// WithPreset returns the settings as if strandline.yaml also said values, where it says nothing itself. A field that is set directly would
+// last only until the next change of the dynamic values.
+func (b Broker) WithPreset(values map[string]string) (Broker, error) {
+	static := maps.Clone(values)
+	maps.Copy(static, b.static)
+	return ResolveBroker(static, b.dev)
 }
 
 // WithDynamic returns the settings with the dynamic values of AlterConfigs on top: those for all brokers, then those for this one. On an

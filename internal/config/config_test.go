@@ -63,6 +63,7 @@ func TestTopicDefaults(t *testing.T) {
 		MaxBatchBytes: 1<<20 + RecordOverheadMax, MaxRecordBytes: 1 << 20, TimestampBefore: math.MaxInt64, TimestampAfter: time.Hour,
 		CompressionType: "producer", CleanupPolicy: []string{"delete"}, MinInsync: 1, AcksMinimum: "0", DeleteRecovery: 24 * time.Hour,
 		DedupHeader: "record-id", IndexInterval: 4096,
+		DeleteRetention: 24 * time.Hour, MaxCompactionLag: math.MaxInt64, MinDirtyRatio: 0.5,
 	}
 	if !slices.Equal(c.CleanupPolicy, want.CleanupPolicy) {
 		t.Errorf("cleanup.policy %v", c.CleanupPolicy)
@@ -223,14 +224,13 @@ func TestK53_Refusals(t *testing.T) {
 		"retention.ms=abc":                      `retention.ms: value "abc" is not an integer; allowed: a number of at least -1`,
 		"retention.ms=-2":                       `retention.ms: value "-2" is below the minimum; allowed: a number of at least -1`,
 		"segment.bytes=99999999999":             `segment.bytes: value "99999999999" does not fit in 32 bits; allowed: a number from 1024 to 2147483647`,
-		"cleanup.policy=compact":                `cleanup.policy: value "compact" is refused: this release has no log compaction; it arrives in a later one; allowed: a comma-separated list of delete`,
-		"cleanup.policy=delet":                  `cleanup.policy: value "delet" is not one of the accepted values; allowed: a comma-separated list of delete`,
+		"cleanup.policy=delet":                  `cleanup.policy: value "delet" is not one of the accepted values; allowed: a comma-separated list of delete, compact`,
 		"compression.type=brotli":               `compression.type: value "brotli" is not one of the accepted values; allowed: producer, uncompressed, gzip, snappy, lz4, zstd`,
 		"remote.storage.enable=true":            `remote.storage.enable: value "true" is refused: there is no remote storage; allowed: only false`,
 		"preallocate=yes":                       `preallocate: value "yes" is not a boolean; allowed: true, false`,
 		"min.cleanable.dirty.ratio=1.5":         `min.cleanable.dirty.ratio: value "1.5" is above the maximum; allowed: a number from 0 to 1`,
 		"min.cleanable.dirty.ratio=x":           `min.cleanable.dirty.ratio: value "x" is not a number; allowed: a number from 0 to 1`,
-		"strandline.dedup.window.ms=120000":     `strandline.dedup.window.ms: value "120000" is refused: this release does not remember record ids; they arrive in a later one; allowed: only 0`,
+		"strandline.dedup.window.ms=-1":         `strandline.dedup.window.ms: value "-1" is below the minimum; allowed: a number of at least 0`,
 		"strandline.flush=always":               `strandline.flush: value "always" is not one of the accepted values; allowed: synced, replicated`,
 		"retention=5":                           `unknown topic config "retention"; did you mean "retention.ms"?`,
 		"flush=synced":                          `unknown topic config "flush"; did you mean "strandline.flush"?`,
@@ -317,17 +317,11 @@ func TestNodeValidate(t *testing.T) {
 	if got := n.validateText("tls.cluster.cert", "c", "tls.cluster.key", "k", "tls.cluster.ca", "a", "cluster.address", "0.0.0.0:1", "cluster.controllers", "1@h:1"); got != "" {
 		t.Error(got)
 	}
+	if got := n.validateText("roles", "broker", "cluster.controllers", "9@h:1"); !strings.Contains(got, "cluster.address is empty: this node is to join the cluster of controller 9") {
+		t.Error(got)
+	}
 	if err := Dev().Validate(); err != nil {
 		t.Errorf("the defaults of dev: %v", err)
-	}
-}
-
-func TestUnbuiltSectionsAreRefusedByName(t *testing.T) {
-	for _, name := range []string{"tls.cert", "auth.super.users", "encryption.key", "disk.limit.bytes", "listeners.0.tls", "listeners.0.sasl"} {
-		_, err := Build(map[string]string{name: "true"}, false)
-		if err == nil || !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "this release has no") {
-			t.Errorf("%s: %v", name, err)
-		}
 	}
 }
 
@@ -357,5 +351,25 @@ func BenchmarkResolveTopic(b *testing.B) {
 		if _, err := ResolveTopic(map[string]string{"retention.ms": "5"}, broker, false); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// TestBroker_WithPreset: a preset is under what the file says, and stays when dynamic values change.
+func TestBroker_WithPreset(t *testing.T) {
+	b, err := ResolveBroker(map[string]string{"num.partitions": "5"}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err = b.WithPreset(map[string]string{"num.partitions": "7", "default.replication.factor": "3"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dynamic := range []map[string]string{nil, {"message.max.bytes": "1000"}} {
+		if b, err = b.WithDynamic(dynamic, nil); err != nil || b.NumPartitions != 5 || b.DefaultReplicationFactor != 3 {
+			t.Errorf("%v: %v, %d partitions, %d replicas", dynamic, err, b.NumPartitions, b.DefaultReplicationFactor)
+		}
+	}
+	if _, err := b.WithPreset(map[string]string{"no.such.setting": "1"}); err == nil {
+		t.Error("an unknown setting was accepted")
 	}
 }

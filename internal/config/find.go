@@ -19,7 +19,7 @@ var listenerRows = byName(normalize(ScopeNode, listenerTable()))
 func ListenerKeys() []string { return slices.Sorted(maps.Keys(listenerRows)) }
 
 // Find returns the row for a flat name of strandline.yaml: "node.id", "kafka.num.partitions", "listeners.0.address". The error wraps
-// ErrUnknown and names the nearest name, or ErrInvalid for a section that this release does not have.
+// ErrUnknown and names the nearest name.
 func Find(name string) (*Setting, error) {
 	if s := Lookup(ScopeNode, name); s != nil {
 		return s, nil
@@ -36,10 +36,6 @@ func Find(name string) (*Setting, error) {
 			return listenerRows[key], nil
 		}
 		return nil, &UnknownError{Key: name, Nearest: prefixed(listenersPrefix+index+".", nearestOf(key, slices.Collect(maps.Keys(listenerRows)))), Where: ScopeNode.String()}
-	}
-	section, _, _ := strings.Cut(name, ".")
-	if why, ok := unbuilt[section]; ok {
-		return nil, &ValueError{Key: name, Why: "is refused: " + why + "; it arrives in a later one"}
 	}
 	return nil, &UnknownError{Key: name, Nearest: nearestNode(name), Where: ScopeNode.String()}
 }
@@ -73,14 +69,16 @@ func prefixed(prefix, name string) string {
 }
 
 // defaultListener is used when no listener is configured.
-var defaultListener = Listener{Name: "plain", Address: "127.0.0.1:9092", Advertise: AdvertiseAuto}
+var defaultListener = Listener{Name: "plain", Address: "127.0.0.1:9092", Advertise: AdvertiseAuto, ClientCert: CertNone}
+
+func listenerKey(i int) string { return listenersPrefix + strconv.Itoa(i) }
 
 // buildListeners collects "listeners.<index>.<key>". Indexes count from 0 without gaps.
 func buildListeners(values map[string]string) ([]Listener, error) {
 	var out []Listener
 	for i := range ListenersMax + 1 {
 		prefix := listenersPrefix + strconv.Itoa(i) + "."
-		l := Listener{Advertise: AdvertiseAuto}
+		l := Listener{Advertise: AdvertiseAuto, ClientCert: CertNone}
 		found := false
 		for _, name := range sortedKeys(values) {
 			key, ok := strings.CutPrefix(name, prefix)
@@ -99,6 +97,12 @@ func buildListeners(values map[string]string) ([]Listener, error) {
 				l.Address = values[name]
 			case "advertise":
 				l.Advertise = values[name]
+			case "tls":
+				l.TLS = values[name] == "true"
+			case "mtls":
+				l.ClientCert = values[name]
+			case "sasl":
+				l.SASL = SplitList(values[name])
 			}
 		}
 		if !found {

@@ -1,6 +1,9 @@
 package config
 
-import "math"
+import (
+	"math"
+	"time"
+)
 
 // Limits of values and of what input can grow (I14).
 const (
@@ -19,6 +22,8 @@ const (
 	RecordOverheadMax = 64 << 10
 	// ListenersMax bounds the listeners of a node: each costs a socket, and a dozen is more than any network has views.
 	ListenersMax = 16
+	// canaryIntervalMin is the shortest canary.interval: what is measured more often would be load.
+	canaryIntervalMin = time.Second
 	// suggestDistanceMax is the edit distance up to which an unknown name gets a suggestion.
 	suggestDistanceMax = 6
 )

@@ -35,6 +35,14 @@ type Node struct {
 	Data  struct {
 		Dir string
 	}
+	Disk struct {
+		// LimitBytes bounds what the data directory holds, LimitPercent how full its disk is; 0 is no limit.
+		LimitBytes, LimitPercent int64
+	}
+	Encryption struct {
+		// Keyring is the keyring file; "" without encryption.
+		Keyring string
+	}
 	Cluster struct {
 		// Address is where other nodes reach this one.
 		Address string
@@ -44,11 +52,21 @@ type Node struct {
 	TLS struct {
 		// Cluster holds PEM files for traffic between nodes; all are "" without TLS.
 		Cluster struct{ Cert, Key, CA string }
+		// Cert and Key are shown to clients, CA is that of their certificates. PrincipalRules turn the names in these into principals.
+		Cert, Key, CA  string
+		PrincipalRules string
 	}
+	Auth      Auth
 	Listeners []Listener
 	HTTP      struct {
 		// Address is host:port, or NoHTTP.
-		Address string
+		Address    string
+		TLS        bool
+		ClientCert string
+	}
+	Canary struct {
+		// Interval is the time between two measurements; 0: none are made.
+		Interval time.Duration
 	}
 	Broker struct {
 		// SessionTimeout is how long a silent broker stays unfenced.
@@ -61,6 +79,8 @@ type Node struct {
 	Log struct {
 		Level  string // debug, info, warn, error
 		Format string // auto, text, json
+		// SlowRequest is how long a request may take without a line in the log; 0: as long as it likes.
+		SlowRequest time.Duration
 	}
 	// Kafka is the "kafka:" section.
 	Kafka Broker
@@ -72,6 +92,11 @@ type Listener struct {
 	Address string // host:port to bind
 	// Advertise is host:port, or AdvertiseAuto.
 	Advertise string
+	TLS       bool
+	// SASL are the mechanisms offered; empty: clients are not asked who they are.
+	SASL []string
+	// ClientCert is CertNone, CertRequested or CertRequired.
+	ClientCert string
 }
 
 // Defaults returns the settings of `serve` before any file, environment or flag.
@@ -131,6 +156,9 @@ func (n Node) Validate() error {
 	if len(n.Roles) == 0 {
 		fault("roles", "", "is empty", "controller, broker or both")
 	}
+	if every := n.Canary.Interval; every > 0 && every < canaryIntervalMin {
+		fault("canary.interval", every.String(), "is too short", "0s, or a duration from "+canaryIntervalMin.String())
+	}
 	addressFault(fault, "http.address", n.HTTP.Address, !n.HasHTTP())
 	addressFault(fault, "cluster.address", n.Cluster.Address, n.Cluster.Address == "")
 	if slices.Contains(n.Roles, RoleBroker) && len(n.Listeners) == 0 {
@@ -139,6 +167,7 @@ func (n Node) Validate() error {
 	n.validateListeners(fault)
 	n.validateControllers(fault)
 	n.validateCluster(fault)
+	n.validateAccess(fault)
 	return errors.Join(errs...)
 }
 
@@ -184,10 +213,14 @@ func (n Node) validateControllers(fault faultFunc) {
 		ids = append(ids, id)
 		addressFault(fault, "cluster.controllers", address, false)
 	}
-	if len(ids) > 1 && n.Cluster.Address == "" {
-		fault("cluster.address", "", "is empty: a cluster of several controllers needs it", "host:port")
-	}
 	listed := slices.Contains(ids, n.Node.ID.String())
+	switch {
+	case n.Cluster.Address != "":
+	case len(ids) > 1:
+		fault("cluster.address", "", "is empty: a cluster of several controllers needs it", "host:port")
+	case len(ids) == 1 && !listed:
+		fault("cluster.address", "", "is empty: this node is to join the cluster of controller "+ids[0]+" and cannot be reached by it", "host:port")
+	}
 	if len(ids) > 0 && listed != slices.Contains(n.Roles, RoleController) {
 		fault("cluster.controllers", strings.Join(n.Cluster.Controllers, ","),
 			fmt.Sprintf("does not agree with roles %q of node %v", strings.Join(n.Roles, ","), n.Node.ID), "the ids of the nodes with role controller")

@@ -44,9 +44,6 @@ func section(b *strings.Builder, title, text string, rows []*Setting) {
 			live = "yes"
 		}
 		doc := s.Doc
-		for _, item := range sortedKeys(s.Refused) {
-			doc += fmt.Sprintf(" `%s` is refused: %s.", item, s.Refused[item])
-		}
 		if s.Fixed != "" {
 			doc += " (" + s.Fixed + ".)"
 		}

@@ -102,8 +102,6 @@ type Setting struct {
 	Min, Max int64
 	// Synonym is, for a topic config, the broker setting that gives its default; "" if none.
 	Synonym string
-	// Refused maps values that Kafka accepts and this release does not to the reason.
-	Refused map[string]string
 	// ZeroUnset says that 0, the default, stands for "not set" and is not a choice: Node.Validate refuses it.
 	ZeroUnset bool
 	// Fixed, when not empty, says why only the default is accepted.
@@ -132,9 +130,9 @@ func (s *Setting) Allowed() string {
 	case s.Fixed != "":
 		return "only " + s.Default
 	case len(s.Enum) > 0 && s.Type == List:
-		return "a comma-separated list of " + strings.Join(s.accepted(), ", ")
+		return "a comma-separated list of " + strings.Join(s.Enum, ", ")
 	case len(s.Enum) > 0:
-		return strings.Join(s.accepted(), ", ")
+		return strings.Join(s.Enum, ", ")
 	}
 	switch s.Type {
 	case Bool:
@@ -145,17 +143,6 @@ func (s *Setting) Allowed() string {
 		return "a duration such as 2s" + s.bounds(func(n int64) string { return time.Duration(n).String() })
 	}
 	return ""
-}
-
-// accepted is Enum without the values of Refused.
-func (s *Setting) accepted() []string {
-	var out []string
-	for _, v := range s.Enum {
-		if _, no := s.Refused[v]; !no {
-			out = append(out, v)
-		}
-	}
-	return out
 }
 
 func (s *Setting) bounds(show func(int64) string) string {

@@ -9,7 +9,7 @@ import (
 // The whole table: rows by scope in name order, and by name. A broker row for each topic config that has a synonym is made from the topic
 // row, so that a default, a limit or a refusal is written once.
 var (
-	nodeRows   = normalize(ScopeNode, nodeTable())
+	nodeRows   = normalize(ScopeNode, append(nodeTable(), accessTable()...))
 	topicRows  = normalize(ScopeTopic, topicTable())
 	brokerRows = normalize(ScopeBroker, append(brokerTable(), inheritedRows(topicTable())...))
 

@@ -5,8 +5,8 @@ import "math"
 // NoProtocolCap is the value of strandline.protocol.cap that caps nothing.
 const NoProtocolCap = "none"
 
-// noThrottle is the text of settings that Kafka's tool for moves sets and clears.
-const noThrottle = "Accepted for compatibility; moves have a throttle of their own."
+// noThrottle is the text of settings that Kafka's tool for moves sets and clears beside the one that holds.
+const noThrottle = "Accepted for compatibility; leader.replication.throttled.rate bounds moves and other copies."
 
 // brokerTable lists the broker settings that are not defaults of topic configs.
 func brokerTable() []Setting {
@@ -38,7 +38,9 @@ func brokerTopicRows() []Setting {
 			Doc: "Sets log.retention.ms in hours; log.retention.minutes and log.retention.ms win."},
 		{Name: "log.roll.hours", Type: Int, Default: "168", Min: 1, Max: math.MaxInt32,
 			Doc: "Sets log.roll.ms in hours; log.roll.ms wins."},
-		{Name: "leader.replication.throttled.rate", Type: Long, Default: "9223372036854775807", Min: 0, Live: true, Doc: noThrottle},
+		{Name: "leader.replication.throttled.rate", Type: Long, Default: "9223372036854775807", Min: 1, Live: true,
+			Doc:    "Bytes a second that a broker gives to replicas that are not in sync: those that a move adds, and those that come back. Replicas in sync never wait for it. Below the rate of publishing they never catch up.",
+			broker: func(b *Broker) any { return &b.CopyRate }},
 		{Name: "follower.replication.throttled.rate", Type: Long, Default: "9223372036854775807", Min: 0, Live: true, Doc: noThrottle},
 		{Name: "replica.alter.log.dirs.io.max.bytes.per.second", Type: Long, Default: "9223372036854775807", Min: 0, Live: true, Doc: noThrottle},
 		{Name: "producer.id.expiration.ms", Type: Int, Default: "86400000", Min: 1, Max: math.MaxInt32,
@@ -91,6 +93,21 @@ func brokerGroupRows() []Setting {
 		{Name: "group.max.size", Type: Int, Default: "2147483647", Min: 1, Max: math.MaxInt32,
 			Doc:    "Members of one group.",
 			broker: func(b *Broker) any { return &b.GroupMaxSize }},
+		{Name: "group.consumer.session.timeout.ms", Type: Int, Default: "45000", Min: 1, Max: math.MaxInt32,
+			Doc:    "How long a member of a consumer group may be silent before it is out of it, in milliseconds.",
+			broker: func(b *Broker) any { return &b.ConsumerGroupSession }},
+		{Name: "group.consumer.heartbeat.interval.ms", Type: Int, Default: "5000", Min: 1, Max: math.MaxInt32,
+			Doc:    "Time between two heartbeats of a member of a consumer group, in milliseconds. A member learns with its next one what it is to give up or may read.",
+			broker: func(b *Broker) any { return &b.ConsumerGroupHeartbeat }},
+		{Name: "group.consumer.max.size", Type: Int, Default: "2147483647", Min: 1, Max: math.MaxInt32,
+			Doc:    "Members of one consumer group.",
+			broker: func(b *Broker) any { return &b.ConsumerGroupMaxSize }},
+		{Name: "group.consumer.assignors", Type: List, Default: "uniform,range", Enum: []string{"uniform", "range"},
+			Doc:    "How consumer groups may share partitions; the first is for groups whose members do not say.",
+			broker: func(b *Broker) any { return &b.ConsumerGroupAssignors }},
+		{Name: "group.consumer.migration.policy", Type: String, Default: "bidirectional", Enum: []string{"bidirectional", "upgrade", "downgrade", "disabled"},
+			Doc:    "Which way a group with members may go between the classic and the consumer protocol when a member joins by the other one.",
+			broker: func(b *Broker) any { return &b.ConsumerGroupMigration }},
 		{Name: "offset.metadata.max.bytes", Type: Int, Default: "4096", Min: 0, Max: math.MaxInt32,
 			Doc:    "Largest text a client may store beside a committed offset, in bytes.",
 			broker: func(b *Broker) any { return &b.OffsetMetadataMaxBytes }},

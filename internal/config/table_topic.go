@@ -3,11 +3,9 @@ package config
 import "math"
 
 const (
-	day          = "86400000" // ms
-	twoWeeks     = "1209600000"
-	noCompaction = "this release has no log compaction; it arrives in a later one"
-	noRecordIDs  = "this release does not remember record ids; they arrive in a later one"
-	noTiering    = "there is no remote storage"
+	day       = "86400000" // ms
+	twoWeeks  = "1209600000"
+	noTiering = "there is no remote storage"
 )
 
 // defaultMinInsync is the stored config that keeps the default of min.insync.replicas as the controller resolved it when the topic was
@@ -36,9 +34,8 @@ func topicRetentionRows() []Setting {
 			Doc:   "Largest size of one partition in bytes; older segments are removed beyond it, but none younger than the minimum retention. -1 for no limit.",
 			topic: func(t *Topic) any { return &t.RetentionBytes }},
 		{Name: "cleanup.policy", Type: List, Default: "delete", Enum: []string{"delete", "compact"}, Synonym: "log.cleanup.policy",
-			Refused: map[string]string{"compact": noCompaction},
-			Doc:     "How old records are removed: delete removes whole segments by age and size. An empty list removes nothing.",
-			topic:   func(t *Topic) any { return &t.CleanupPolicy }},
+			Doc:   "How old records are removed: delete removes whole segments by age and size, compact keeps the newest record of each key. Both may be given. An empty list removes nothing.",
+			topic: func(t *Topic) any { return &t.CleanupPolicy }},
 		{Name: "segment.bytes", Type: Int, Default: "1073741824", Min: 1024, Max: math.MaxInt32, Synonym: "log.segment.bytes",
 			Doc:   "Size in bytes at which a new segment file is begun. Retention removes whole segments.",
 			topic: func(t *Topic) any { return &t.SegmentBytes }},
@@ -57,13 +54,17 @@ func topicRetentionRows() []Setting {
 		{Name: "preallocate", Type: Bool, Default: "false", Synonym: "log.preallocate",
 			Doc: "Accepted for compatibility; segments grow."},
 		{Name: "delete.retention.ms", Type: Long, Default: day, Min: 0, Synonym: "log.cleaner.delete.retention.ms",
-			Doc: "How long tombstones stay in a compacted topic, in milliseconds. Without effect while cleanup.policy is delete."},
+			Doc:   "How long the tombstone of a key stays, in milliseconds, after compaction has removed the older records of that key. A replica or consumer that is away for longer may keep what was deleted.",
+			topic: func(t *Topic) any { return &t.DeleteRetention }},
 		{Name: "min.compaction.lag.ms", Type: Long, Default: "0", Min: 0, Synonym: "log.cleaner.min.compaction.lag.ms",
-			Doc: "Age in milliseconds below which a record is not compacted. Without effect while cleanup.policy is delete."},
+			Doc:   "Age in milliseconds below which a record is not compacted.",
+			topic: func(t *Topic) any { return &t.MinCompactionLag }},
 		{Name: "max.compaction.lag.ms", Type: Long, Default: "9223372036854775807", Min: 1, Synonym: "log.cleaner.max.compaction.lag.ms",
-			Doc: "Age in milliseconds by which a record is compacted. Without effect while cleanup.policy is delete."},
+			Doc:   "Age in milliseconds by which a record is compacted, whatever min.cleanable.dirty.ratio is; the active segment is rolled for it.",
+			topic: func(t *Topic) any { return &t.MaxCompactionLag }},
 		{Name: "min.cleanable.dirty.ratio", Type: Double, Default: "0.5", Min: 0, Max: 1, Synonym: "log.cleaner.min.cleanable.ratio",
-			Doc: "Part of a log that must be uncompacted before it is compacted. Without effect while cleanup.policy is delete."},
+			Doc:   "Part of a log that must be uncompacted before it is compacted.",
+			topic: func(t *Topic) any { return &t.MinDirtyRatio }},
 		{Name: "remote.storage.enable", Type: Bool, Default: "false", Fixed: noTiering,
 			Doc: "Tiered storage; only false is accepted."},
 		{Name: "remote.log.copy.disable", Type: Bool, Default: "false", Fixed: noTiering,
@@ -114,9 +115,9 @@ func topicRecordRows() []Setting {
 			Fixed: "a replica that may miss acknowledged records never leads",
 			Doc:   "Only false is accepted: elections are always clean."},
 		{Name: "leader.replication.throttled.replicas", Type: List, Default: "",
-			Doc: "Accepted for compatibility; moves have a throttle of their own."},
+			Doc: noThrottle},
 		{Name: "follower.replication.throttled.replicas", Type: List, Default: "",
-			Doc: "Accepted for compatibility; moves have a throttle of their own."},
+			Doc: noThrottle},
 	}
 }
 
@@ -131,11 +132,11 @@ func topicOwnRows() []Setting {
 		{Name: "strandline.max.record.bytes", Type: Int, Default: "1048576", Min: 0, Max: math.MaxInt32,
 			Doc:   "Largest key + value + headers of one record, uncompressed, in bytes.",
 			topic: func(t *Topic) any { return &t.MaxRecordBytes }},
-		{Name: "strandline.dedup.window.ms", Type: Long, Default: "0", Min: 0, Fixed: noRecordIDs,
-			Doc:   "How long a record id is remembered per partition, in milliseconds; 0 is off.",
+		{Name: "strandline.dedup.window.ms", Type: Long, Default: "0", Min: 0,
+			Doc:   "How long a record id is remembered, in milliseconds, in each partition by itself; a record that repeats one meanwhile is not stored again and is answered with the original's offset. 0 is off. No record younger than this is removed by age, size or disk pressure. topic create sets 120000 unless told otherwise; Kafka's CreateTopics sets nothing.",
 			topic: func(t *Topic) any { return &t.DedupWindow }},
 		{Name: "strandline.dedup.header", Type: String, Default: "record-id",
-			Doc:   "The record header that carries the record id.",
+			Doc:   "The record header that carries the record id; of several headers of that name the last counts. A record without one, or with an empty value, is no repeat of any other.",
 			topic: func(t *Topic) any { return &t.DedupHeader }},
 		{Name: "strandline.delete.recovery.ms", Type: Long, Default: day, DevDefault: dev("0"), Min: 0,
 			Doc:   "How long the deleted topic can be restored, in milliseconds.",

@@ -1,8 +1,6 @@
 package config
 
 import (
-	"maps"
-	"slices"
 	"time"
 )
 
@@ -67,16 +65,23 @@ type Topic struct {
 	TimestampAfter  time.Duration // how far it may lie ahead
 	// CompressionType is "producer" (store as sent) or a codec.
 	CompressionType string
-	// CleanupPolicy has "delete"; other policies are refused in this release. Empty keeps everything.
+	// CleanupPolicy has "delete", "compact", or both. Empty keeps everything.
 	CleanupPolicy []string
+	// DeleteRetention is how long tombstones stay once they are compacted.
+	DeleteRetention time.Duration
+	// MinCompactionLag is the age below which a record is not compacted, MaxCompactionLag the one by which it is.
+	MinCompactionLag, MaxCompactionLag time.Duration
+	// MinDirtyRatio is the part of a log that must be uncompacted before it is compacted.
+	MinDirtyRatio float64
 	// MinInsync is min.insync.replicas; PartitionState.EffectiveMinISR is what counts (I1).
 	MinInsync int
 	// AcksMinimum is "0", "1" or "all": weaker publishes are refused.
 	AcksMinimum string
 	// DeleteRecovery is how long the deleted topic can be restored.
 	DeleteRecovery time.Duration
-	// DedupWindow is how long a record id is remembered; 0 is off.
+	// DedupWindow is how long a record id is remembered (I12); 0 is off.
 	DedupWindow time.Duration
+	// DedupHeader is the header that carries it.
 	DedupHeader string
 	// IndexInterval is the distance of two index entries, in bytes.
 	IndexInterval int64
@@ -118,19 +123,4 @@ func topicValue(s *Setting, overrides map[string]string, broker *Broker, dev boo
 // ErrInvalid.
 func ValidateTopic(overrides map[string]string) error {
 	return checkAll(ScopeTopic, overrides)
-}
-
-// ValidateInternal checks the overrides of a topic that the broker makes for itself: it may set what clients may not yet. The error is as
-// for ValidateTopic.
-func ValidateInternal(overrides map[string]string) error {
-	for _, name := range slices.Sorted(maps.Keys(overrides)) {
-		s := Lookup(ScopeTopic, name)
-		if s == nil {
-			return &UnknownError{Key: name, Nearest: Nearest(ScopeTopic, name), Where: ScopeTopic.String()}
-		}
-		if err := s.checkStored(overrides[name]); err != nil {
-			return err
-		}
-	}
-	return nil
 }

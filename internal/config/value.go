@@ -88,9 +88,6 @@ func (s *Setting) faultOfRange(below, above bool) string {
 }
 
 func (s *Setting) faultOfItem(item string) string {
-	if why, no := s.Refused[item]; no {
-		return "is refused: " + why
-	}
 	if len(s.Enum) > 0 && !slices.Contains(s.Enum, item) {
 		return "is not one of the accepted values"
 	}
@@ -108,20 +105,9 @@ func SplitList(value string) []string {
 	return items
 }
 
-// checkStored says whether a stored value can be in force. What Refused keeps from clients may be stored all the same: the broker sets it
-// on its own topics, and a release that has it may have set it.
-func (s *Setting) checkStored(value string) error {
-	if s.Refused == nil {
-		return s.Check(value)
-	}
-	stored := *s
-	stored.Refused = nil
-	return stored.Check(value)
-}
-
-// store puts a value that passes checkStored into the field at the address. Numbers that count milliseconds become durations.
+// store puts a value that passes Check into the field at the address. Numbers that count milliseconds become durations.
 func (s *Setting) store(at any, value string) error {
-	if err := s.checkStored(value); err != nil {
+	if err := s.Check(value); err != nil {
 		return err
 	}
 	n, _ := strconv.ParseInt(value, 10, 64)
@@ -142,6 +128,8 @@ func (s *Setting) store(at any, value string) error {
 		*p = kafka.NodeID(n)
 	case *[]string:
 		*p = SplitList(value)
+	case *float64:
+		*p, _ = strconv.ParseFloat(value, 64)
 	case *time.Duration:
 		*p = s.duration(value, n)
 	case *Flush:

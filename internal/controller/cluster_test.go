@@ -144,7 +144,7 @@ func TestI15_ANodeSpeaksOnlyForItself(t *testing.T) {
 		epoch := c.image().Broker(3).Epoch
 		for _, ev := range []metadata.Event{
 			metadata.FenceBroker{Node: 3, Epoch: epoch}, metadata.BrokerReady{Node: 3, Epoch: epoch}, registration(3),
-			metadata.AlterISR{Node: 3, Epoch: epoch}, metadata.ReportDamage{Node: 3, Epoch: epoch}, metadata.ReplicaPurged{Node: 3},
+			metadata.AlterISR{Node: 3, Epoch: epoch}, metadata.ReportDamage{Node: 3, Epoch: epoch}, metadata.ReplicasPurged{Node: 3},
 			metadata.AllocateProducerIDs{Node: 3, Epoch: epoch, Count: 1},
 			metadata.ExpireTrash{}, metadata.FinishTopics{}, metadata.BalanceLeaders{Max: 1}, metadata.ContinueDrains{Max: 1}, metadata.RaiseInternal{Max: 1},
 		} {

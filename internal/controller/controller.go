@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -135,6 +136,9 @@ func New(c Config) *Controller {
 // is known Submit waits for one, as long as ctx allows. Errors: ErrNotController, ErrBusy (nothing was decided);
 // ErrUnknownOutcome; ErrRefused. When ctx ends before the event was decided, that is ErrNotController.
 func (c *Controller) Submit(ctx context.Context, ev metadata.Event) (reply any, version uint64, err error) {
+	if c.quorum.Leadership().Leading {
+		c.metrics.ControllerRequests.WithLabelValues(eventName(ev)).Inc()
+	}
 	// Without a place in the answer channel the loop would wait for callers that have gone.
 	one := &call{ctx: ctx, event: ev, answer: make(chan answer, 1)}
 	select {
@@ -158,6 +162,11 @@ func (c *Controller) Submit(ctx context.Context, ev metadata.Event) (reply any, 
 	default:
 		return nil, 0, ErrNotController
 	}
+}
+
+// eventName is the label of an event: the name of its type, of which there are a few dozen.
+func eventName(ev metadata.Event) string {
+	return strings.TrimPrefix(fmt.Sprintf("%T", ev), "metadata.")
 }
 
 // Run decides until ctx ends or the quorum stops. It is called once.

@@ -27,6 +27,8 @@ type LinkConfig struct {
 
 	// Registration describes this process. It is called for each registration: with replicas found damaged since the last one, Damaged names them.
 	Registration func() (metadata.RegisterBroker, error)
+	// Unfit says why this process is not to be registered now, or nil; it is asked again. nil: it always may.
+	Unfit func() error
 	// Registered takes the answer of the controller, which is OK: from here on the process is the broker of that epoch. It returns when this
 	// node's view includes version, so that the broker can be unfenced. An error lets the registration begin anew.
 	Registered func(ctx context.Context, r metadata.Registered, version uint64) error
@@ -48,6 +50,9 @@ type Link struct {
 	next    int // of the voters, when nobody is known to be active
 	session session
 	waits   string
+	leaving bool // whoever fences this broker now does what it asked for
+	// answered is when the active controller last answered a heartbeat; begun stands in for it before it has.
+	answered, begun time.Time
 }
 
 // NewLink returns a link that waits for Run. It registers a handler with the Peers, so it comes before Peers.Serve.
@@ -55,7 +60,10 @@ func NewLink(c LinkConfig) *Link {
 	if c.Ends == nil {
 		c.Ends = func([]kafka.TopicPartition) []metadata.PartitionEnds { return nil }
 	}
-	l := &Link{cfg: c, again: make(chan struct{}, 1), hint: kafka.NoNode}
+	if c.Unfit == nil {
+		c.Unfit = func() error { return nil }
+	}
+	l := &Link{cfg: c, again: make(chan struct{}, 1), hint: kafka.NoNode, begun: time.Now()}
 	if c.Peers != nil {
 		l.serveEnds(c.Peers)
 	}
@@ -88,7 +96,8 @@ func (l *Link) Submit(ctx context.Context, ev metadata.Event) (reply any, versio
 			if unsureBefore != nil {
 				return nil, 0, unsureBefore
 			}
-			return nil, 0, fmt.Errorf("%w: nothing was decided: %w (%v)", ErrNotController, ctx.Err(), err)
+			return nil, 0, fmt.Errorf("%w: nothing was decided, it may be tried again: no active controller has answered this node for %v (%w; %v)",
+				ErrNotController, l.Unanswered().Round(100*time.Millisecond), ctx.Err(), err)
 		case <-changed:
 		case <-time.After(pause):
 		}
@@ -203,6 +212,16 @@ func (l *Link) moved(from, to kafka.NodeID) {
 	l.hint = to
 }
 
+// Unanswered is for how long no active controller has answered this node.
+func (l *Link) Unanswered() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.answered.IsZero() {
+		return time.Since(l.begun)
+	}
+	return time.Since(l.answered)
+}
+
 // Active is the active controller as far as this node knows, or NoNode (I13).
 func (l *Link) Active() kafka.NodeID {
 	if leader := l.cfg.Quorum.Leadership().Leader; leader != kafka.NoNode {
@@ -227,11 +246,11 @@ func minted(ev metadata.Event) (metadata.Event, error) {
 func mayRepeat(ev metadata.Event) bool {
 	switch ev.(type) {
 	case metadata.RegisterBroker, // the same incarnation: a newer broker epoch
-		metadata.BrokerReady, metadata.FenceBroker, metadata.ReplicaPurged, metadata.ReportDamage, metadata.DrainBroker,
+		metadata.BrokerReady, metadata.FenceBroker, metadata.ReplicasPurged, metadata.ReportDamage, metadata.DrainBroker,
 		metadata.AlterISR,            // compare and set; the answer to the second has the state that the first made
 		metadata.AllocateProducerIDs, // a block is left out
 		metadata.CreateTopics,        // by id
-		metadata.AlterAssignments, metadata.ElectLeaders:
+		metadata.AlterAssignments, metadata.ElectLeaders, metadata.CreateACLs:
 		return true
 	}
 	return false

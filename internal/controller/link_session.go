@@ -83,10 +83,10 @@ func (l *Link) beat(ctx context.Context) {
 // heard takes the active controller's answer to a heartbeat.
 func (l *Link) heard(from kafka.NodeID, sent session, a heartbeatAnswer) {
 	l.mu.Lock()
-	l.hint = from
+	l.hint, l.answered = from, time.Now()
 	now := l.session
 	// A session that was not ready yet, or is another one by now, has its registration under way.
-	lost := now.epoch == sent.epoch && now.ready > 0 && a.Version >= now.ready && (a.Standing == unknown || a.Standing == fenced)
+	lost := !l.leaving && now.epoch == sent.epoch && now.ready > 0 && a.Version >= now.ready && (a.Standing == unknown || a.Standing == fenced)
 	if lost {
 		l.session.ready = 0
 	}
@@ -99,6 +99,13 @@ func (l *Link) heard(from kafka.NodeID, sent session, a heartbeatAnswer) {
 	case l.again <- struct{}{}:
 	default:
 	}
+}
+
+// Leave says that this process is about to stop: it is not registered again when it is fenced.
+func (l *Link) Leave() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.leaving = true
 }
 
 func (l *Link) current() session {
@@ -145,6 +152,9 @@ func (l *Link) Register(ctx context.Context) error {
 
 // register is one attempt. final means that trying again cannot help.
 func (l *Link) register(ctx context.Context) (final bool, err error) {
+	if err := l.cfg.Unfit(); err != nil {
+		return false, err
+	}
 	ev, err := l.cfg.Registration()
 	if err != nil {
 		return true, err

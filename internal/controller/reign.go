@@ -21,6 +21,8 @@ type reign struct {
 	// inFlight are the proposed entries that are not committed, and their bytes together.
 	inFlight      []flight
 	inFlightBytes int
+	// began is when this node began to decide.
+	began time.Time
 	// balanced is when leaderships were last given back.
 	balanced time.Time
 }
@@ -88,7 +90,7 @@ func (c *Controller) rebase(image *metadata.Image) {
 // beginReign starts to decide. The dead are fenced before anything else is looked at, and whatever they led is led by others with the same entry.
 func (c *Controller) beginReign(image *metadata.Image, term uint64, dead []metadata.FenceBroker) {
 	now := time.Now()
-	c.reign = &reign{term: term, working: image, last: image.Version(), balanced: now}
+	c.reign = &reign{term: term, working: image, last: image.Version(), began: now, balanced: now}
 	c.tookOver = term
 	c.sessions.begin(now)
 	c.reigning.Store(term)

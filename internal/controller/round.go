@@ -3,6 +3,7 @@ package controller
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"strandline.dev/internal/metadata"
 	"strandline.dev/internal/quorum"
@@ -58,6 +59,10 @@ func (c *Controller) decide(e *entry, one *call) error {
 	}
 	_, registers := ev.(metadata.RegisterBroker)
 	d := r.working.Decide(ev)
+	if c.early(time.Now(), d.Reply) {
+		one.answer <- answer{err: errEarly}
+		return nil
+	}
 	size := sizeOf(d.Records)
 	if len(e.records) > 0 && (e.bytes+size > quorum.EntryBytesMax || registers && e.registers) {
 		if err := c.propose(e); err != nil {

@@ -70,7 +70,7 @@ func notForOthers(from kafka.NodeID, ev metadata.Event) string {
 		self = ev.Node
 	case metadata.FenceBroker:
 		self = ev.Node
-	case metadata.ReplicaPurged:
+	case metadata.ReplicasPurged:
 		self = ev.Node
 	case metadata.AllocateProducerIDs:
 		self = ev.Node

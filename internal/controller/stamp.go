@@ -115,7 +115,8 @@ func randomSeed() (uint64, error) {
 func administrative(ev metadata.Event) bool {
 	switch ev.(type) {
 	case metadata.CreateTopics, metadata.DeleteTopics, metadata.RestoreTopic, metadata.PurgeTopic, metadata.CreatePartitions, metadata.AlterConfigs,
-		metadata.ElectLeaders, metadata.AlterAssignments, metadata.DrainBroker, metadata.RemoveBroker, metadata.RecoverPartitions:
+		metadata.ElectLeaders, metadata.AlterAssignments, metadata.DrainBroker, metadata.RemoveBroker, metadata.RecoverPartitions,
+		metadata.CreateACLs, metadata.DeleteACLs, metadata.AlterScram, metadata.AlterQuotas:
 		return true
 	}
 	return false

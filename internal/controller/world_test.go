@@ -209,6 +209,7 @@ type testNode struct {
 
 	mu     sync.Mutex
 	epochs []kafka.BrokerEpoch // of its registrations
+	unfit  error               // why it may not register
 }
 
 // newTestCluster starts three controllers; node 1 leads and every node is registered.
@@ -263,8 +264,13 @@ func (c *cluster) begin(id kafka.NodeID) *testNode {
 			return ev, nil
 		},
 		Registered: n.onRegistered,
-		Ends:       n.told,
-		Dev:        c.dev,
+		Unfit: func() error {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			return n.unfit
+		},
+		Ends: n.told,
+		Dev:  c.dev,
 	})
 	listener, err := c.net.Host(hostOf(id)).Listen(addressOf(id))
 	if err != nil {

@@ -25,6 +25,8 @@ type Replicas interface {
 	Park(items []replica.FetchItem, o replica.FetchOptions, minBytes int) *replica.FetchWait
 	Describe(tp kafka.TopicPartition) (replica.PartitionStatus, bool)
 	WaitApplied(ctx context.Context, version uint64) error
+	// Backlogs asks the leaders of partitions, wherever they are.
+	Backlogs(ctx context.Context, items []replica.BacklogItem) []replica.Backlog
 }
 
 // Controller takes the creation of the topic to the active controller.
@@ -42,9 +44,11 @@ type Config struct {
 	Broker func() config.Broker
 	// TopicConfig returns the settings in force for a topic: offsets live at least as long as the records they point to.
 	TopicConfig func(*metadata.Topic) config.Topic
-	Wall        sys.Wall
-	Log         *slog.Logger
-	Metrics     *metrics.Broker
+	// Sees says whether a reader, as heartbeats name it, may see a topic that an expression matches; nil: everybody sees all.
+	Sees    func(reader, topic string) bool
+	Wall    sys.Wall
+	Log     *slog.Logger
+	Metrics *metrics.Broker
 }
 
 // Coordinator runs the group shards of this node.
@@ -54,12 +58,16 @@ type Coordinator struct {
 	loads    chan struct{} // a place for each shard that reads its log
 	creation creation
 	clock    clock
+	backlogs backlogs
+	widened  atomic.Uint64 // the version of the Image that growths were last looked for in
+	patterns patternCache
 
 	mu struct {
 		sync.Mutex
 		shards  map[int32]*shard // by partition
 		version uint64           // of the newest Image seen
 		purging map[kafka.TopicID]struct{}
+		growths growths
 		stopped bool
 	}
 }
@@ -75,6 +83,7 @@ func New(c Config) *Coordinator {
 // purged. It is idempotent, and an Image older than the last one is ignored (I13).
 func (c *Coordinator) Update(img *metadata.Image) {
 	t := topicIn(img)
+	grown := c.widen(img)
 	over, purged, current := c.forget(img, t)
 	for _, s := range over {
 		s.end(ErrNotCoordinator)
@@ -85,6 +94,11 @@ func (c *Coordinator) Update(img *metadata.Image) {
 	if len(purged) > 0 {
 		for _, s := range c.all() {
 			s.push(item{purged: purged})
+		}
+	}
+	if grown {
+		for _, s := range c.all() {
+			_ = s.push(item{}) // wakes it
 		}
 	}
 	if t == nil {
@@ -183,7 +197,11 @@ func (c *Coordinator) all() []*shard {
 // Submit hands an event of one group to its shard and returns at once. event builds it around the token it is given; it must hold
 // no view of memory that others change.
 func (c *Coordinator) Submit(groupID string, event func(token uint64) group.Event) *Wait {
-	t := topicIn(c.cfg.Image())
+	img := c.cfg.Image()
+	if img.Version() > c.widened.Load() {
+		c.widen(img) // what was asked may rest on this Image
+	}
+	t := topicIn(img)
 	if t == nil {
 		return refused(ErrNotCoordinator)
 	}

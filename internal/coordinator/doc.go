@@ -11,8 +11,10 @@
 // may not be in the log, so it is thrown away and loaded anew.
 //
 // Invariants:
-//   - I8: a reply that shows or confirms progress is released when everything appended until then is committed. A log that
-//     cannot be read to its end is ErrUnreadable for everybody; no shard ever serves a part of its log.
+//   - I8: a reply that shows or confirms progress is released when everything appended until then is committed, and with it a record
+//     that was appended after the request came: a coordinator that was replaced without knowing it has none committed any more, so it
+//     never shows progress that a newer one has moved on from (decision 0018). A log that cannot be read to its end is ErrUnreadable
+//     for everybody; no shard ever serves a part of its log.
 //   - I3: a shard appends in its own epoch only (AppendItem.Within); a deposed one changes nothing and its requests get the
 //     retriable ErrNotCoordinator, never a failure.
 //   - I10: offsets of a deleted topic go when the Image names its id as purged, never because a topic is absent.
@@ -20,9 +22,10 @@
 //
 // Concurrency: all methods may be called from any goroutine. A shard has at most one goroutine, which starts with the first
 // event and ends when there is nothing to do and no timer is due; an idle shard costs one armed timer. It alone touches
-// the core. A parked request costs list entries, never a goroutine. The locks here (Coordinator.mu, shard.mu, creation.mu)
+// the core. A parked request costs list entries, never a goroutine. The locks here (Coordinator.mu, shard.mu, creation.mu, patternCache.mu)
 // are leaf locks: nothing is called while one is held.
 //
-// Files: coordinator.go (Config, Update, Submit), partition.go (which partition, which node), shard.go (the loop), wait.go
-// (a request's answer), load.go, append.go, timers.go, topic.go (creation), notes.go (log lines), limits.go, errors.go.
+// Files: coordinator.go (Config, Update, Submit), partition.go (which partition, which node), catalog.go (the topics, for consumer groups), shard.go (the loop), wait.go
+// (a request's answer), mark.go (is this still the coordinator?), load.go, append.go, timers.go, growth.go (new partitions of topics),
+// backlog.go (what groups have not read), topic.go (creation), notes.go (log lines), limits.go, errors.go.
 package coordinator

@@ -25,6 +25,9 @@ const (
 	reloadMin = 50 * time.Millisecond
 	reloadMax = 10 * time.Second
 
+	// patternsMax bounds the regular expressions whose matches are remembered.
+	patternsMax = 1000
+
 	// createEvery is the least time between two attempts to create the topic: every client asks for a coordinator several times a
 	// second while there is none.
 	createEvery = time.Second
@@ -36,6 +39,15 @@ const (
 	// clockStepMax is how far the wall clock may have stepped against the monotonic one before offsets stop to expire; retention of
 	// records pauses at the same step (I9).
 	clockStepMax = 5 * time.Minute
+
+	// backlogsEvery is how often all groups are looked at, backlogPartitionsMax how many of their partitions at a time, and backlogPageMax
+	// how many a shard lists before others get their turn: 50,000 are 25 questions of some 10 ms each to the leaders.
+	backlogsEvery        = 10 * time.Second
+	backlogPartitionsMax = 50_000
+	backlogPageMax       = 5000
+
+	// growthsMax is how many topics that have grown are remembered. A shard that is further behind finds the rest by the widths in its log.
+	growthsMax = 10_000
 
 	// noteLinesMax lines about rebalances are logged by one shard in noteLinesEvery; members can cause any number of them.
 	noteLinesMax   = 20

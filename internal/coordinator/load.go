@@ -34,6 +34,10 @@ func (s *shard) open() {
 	}
 	s.core = core
 	s.step(group.Loaded{}, s.now())
+	_, s.grown = s.c.grownSince(0)
+	if !s.broken {
+		s.step(group.TopicsWidened{Width: s.c.widthOf}, s.now())
+	}
 	if ids := s.c.purgingTopics(); len(ids) > 0 && !s.broken {
 		s.step(group.TopicsDeleted{IDs: ids}, s.now())
 	}
@@ -67,6 +71,8 @@ func (c *Coordinator) coreConfig() group.Config {
 		SessionMin: b.GroupMinSessionTimeout, SessionMax: b.GroupMaxSessionTimeout,
 		InitialDelay: b.GroupInitialRebalance, MaxSize: b.GroupMaxSize,
 		MetadataMax: b.OffsetMetadataMaxBytes, OffsetRetention: b.OffsetsRetention,
+		ConsumerSession: b.ConsumerGroupSession, ConsumerInterval: b.ConsumerGroupHeartbeat,
+		ConsumerMaxSize: b.ConsumerGroupMaxSize, Assignors: b.ConsumerGroupAssignors, Migration: group.Migration(b.ConsumerGroupMigration),
 	}
 }
 

@@ -53,6 +53,12 @@ func (s *shard) tell(notes []group.Note) {
 			log.Info("a group has its assignments", "generation", n.Generation)
 		case group.MemberRemoved:
 			log.Info("a member left its group", "member", clip(n.Member), "why", clip(n.Why))
+		case group.GroupConverted:
+			log.Info("a group with members changed its protocol", "generation", n.Generation, "why", clip(n.Why))
+		case group.OffsetsMoved:
+			log.Info("a group was moved", "partitions", n.Count, "why", clip(n.Why))
+		case group.PartitionsAdded:
+			log.Info("a group reads new partitions from their start", "topic", clip(n.Topic), "from_partition", n.Partition, "partitions", n.Count)
 		case group.GroupRemoved:
 			log.Info("a group is removed", "why", clip(n.Why))
 		}

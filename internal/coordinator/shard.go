@@ -51,8 +51,10 @@ type shard struct {
 	held    []answer // of this round: released together with its records
 	flights []*replica.Produce
 	last    *replica.Produce // the newest batch; nil once it is known to be committed
+	since   bool             // something was appended since the round began, so after everything in it was asked
 	broken  bool             // an append has failed: nothing may be decided any more
 	notes   noteLimit
+	grown   int // how many of the Coordinator's growths the core knows
 }
 
 // item is something in the inbox: a request, the cancellation of one, or topics that were purged.
@@ -185,6 +187,7 @@ func (s *shard) take() (items []item, over bool) {
 // round lets the core decide on everything that has come in and on the timers that are due, and appends what it says in as few
 // batches as possible.
 func (s *shard) round(items []item) {
+	s.learnGrowth()
 	for _, it := range items {
 		if s.broken {
 			if it.wait != nil {
@@ -195,7 +198,7 @@ func (s *shard) round(items []item) {
 		switch now := s.now(); {
 		case it.wait != nil:
 			s.waits[it.wait.token] = it.wait
-			s.step(it.event, now)
+			s.step(s.withCatalog(it.event), now)
 		case it.cancel != 0:
 			if _, undecided := s.waits[it.cancel]; undecided {
 				delete(s.waits, it.cancel)

@@ -75,15 +75,8 @@ func (k *creation) finish(mine chan struct{}) {
 
 // create asks the controller for the topic and waits until this node serves it.
 func (c *Coordinator) create(ctx context.Context) error {
-	img, b := c.cfg.Image(), c.cfg.Broker()
-	registered, up := 0, 0
-	for broker := range img.Brokers() {
-		registered++
-		if !broker.Fenced {
-			up++
-		}
-	}
-	replicas := min(replicasMax, int(b.OffsetsTopicReplication), max(len(img.Voters()), registered))
+	b := c.cfg.Broker()
+	replicas, up := c.cfg.Image().InternalReplicas(min(replicasMax, int(b.OffsetsTopicReplication)))
 	if up < replicas {
 		return fmt.Errorf("%d brokers are to hold it, and %d are up", replicas, up)
 	}
@@ -98,12 +91,8 @@ func (c *Coordinator) create(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	results, ok := reply.([]metadata.TopicResult)
-	if !ok || len(results) != 1 {
-		return fmt.Errorf("the controller answered with %T", reply)
-	}
-	if r := results[0]; !r.OK() && r.Code != kafka.TopicAlreadyExists {
-		return fmt.Errorf("%v: %s", r.Code, r.Message)
+	if err := metadata.Created(reply); err != nil {
+		return err
 	}
 	if err := c.cfg.Replicas.WaitApplied(ctx, version); err != nil {
 		return err
@@ -114,7 +103,7 @@ func (c *Coordinator) create(ctx context.Context) error {
 	return nil
 }
 
-// topicConfigs are what Kafka sets on this topic. Compaction arrives in a later release; until then nothing of it is ever removed.
+// topicConfigs are what Kafka sets on this topic: only compaction removes anything, the newest record of each key stays.
 func topicConfigs() map[string]*string {
 	value := func(s string) *string { return &s }
 	return map[string]*string{

@@ -20,6 +20,7 @@ import (
 	"strandline.dev/internal/quorum"
 	"strandline.dev/internal/replica"
 	"strandline.dev/internal/storage"
+	"strandline.dev/internal/sys"
 	"strandline.dev/internal/sys/systest"
 )
 
@@ -30,6 +31,8 @@ type world struct {
 	wall   *systest.Wall
 	broker map[string]string
 	log    *logBuffer
+	disk   string              // a directory of the real file system, which is used instead of fs
+	shape  func(*config.Topic) // changes the configuration of topics, if set
 
 	host    *faultyHost
 	quorum  *quorum.Quorum
@@ -92,13 +95,18 @@ func (h *faultyHost) Read(items []replica.FetchItem, o replica.FetchOptions, dst
 // newWorld starts a node on an empty disk, with the topic in place (4 partitions) and groups that wait for nobody.
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	w := &world{
-		t: t, fs: systest.NewFS(1), wall: systest.NewTickingWall(time.Now()), log: &logBuffer{},
-		broker: map[string]string{"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "4"},
-	}
+	w := newIdleWorld(t)
 	w.start()
 	w.must(w.groups.Create(context.Background()))
 	return w
+}
+
+// newIdleWorld is newWorld before the start.
+func newIdleWorld(t testing.TB) *world {
+	return &world{
+		t: t, fs: systest.NewFS(1), wall: systest.NewTickingWall(time.Now()), log: &logBuffer{},
+		broker: map[string]string{"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "4"},
+	}
 }
 
 func (w *world) must(err error) {
@@ -115,10 +123,13 @@ func (w *world) start() {
 }
 
 func (w *world) tryStart() error {
-	machine := systest.Machine(w.fs, nil, w.wall)
+	machine, path := systest.Machine(w.fs, nil, w.wall), "/data"
+	if w.disk != "" {
+		machine, path = sys.Real(), w.disk
+	}
 	log, m := slog.New(slog.NewTextHandler(w.log, nil)), metrics.New()
 	w.clean = new(atomic.Bool)
-	dir, err := storage.OpenDir(storage.DirOptions{Machine: machine, Path: "/data", Log: log, Metrics: m.Storage})
+	dir, err := storage.OpenDir(storage.DirOptions{Machine: machine, Path: path, Log: log, Metrics: m.Storage})
 	if err != nil {
 		return err
 	}
@@ -139,10 +150,13 @@ func (w *world) tryStart() error {
 		if err != nil {
 			panic(err)
 		}
+		if w.shape != nil {
+			w.shape(&c)
+		}
 		return c
 	}
 	host, err := replica.NewHost(replica.Config{
-		Dir: dir, Node: 1, Machine: machine, Log: log, Metrics: m.Broker, TopicConfig: topicConfig, Purged: func(kafka.TopicID, int32) {},
+		Dir: dir, Node: 1, Machine: machine, Log: log, Metrics: m.Broker, TopicConfig: topicConfig, Purged: func([]kafka.TopicPartition) {},
 	})
 	if err != nil {
 		return err

@@ -23,43 +23,56 @@ func (s *Shard) Apply(key, value []byte, at time.Time) error {
 		return s.applyOffset(key, value, at)
 	case groupKeyVersion:
 		return s.applyGroup(key, value, at)
+	case undoKeyVersion, widthKeyVersion:
+		return s.applyOwn(version, key, value, at)
+	case consumerEpochKey, consumerTopicsKey, consumerMemberKey, consumerTargetEpochKey, consumerTargetKey, consumerCurrentKey, consumerPatternKey:
+		return s.applyConsumer(version, key, value, at)
 	default:
 		return fmt.Errorf("%w: key version %d", ErrUnknownRecord, version)
 	}
 }
 
 func (s *Shard) applyOffset(key, value []byte, at time.Time) error {
-	var k kmsg.OffsetCommitKey
-	if err := k.ReadFrom(key); err != nil {
-		return fmt.Errorf("%w: key of an offset: %v", ErrMalformed, err)
+	k, o, err := readOffset(key, value, at)
+	if err != nil {
+		return err
 	}
-	var v kmsg.OffsetCommitValue
-	if value != nil {
-		if err := checkValueVersion(value, offsetValueVersion); err != nil {
-			return fmt.Errorf("offset of group %q: %w", k.Group, err)
-		}
-		if err := v.ReadFrom(value); err != nil {
-			return fmt.Errorf("%w: offset of group %q: %v", ErrMalformed, k.Group, err)
-		}
-	}
-	if value == nil || v.Offset < 0 { // we store no negative one; from elsewhere it can only mean that there is none
+	if o.offset < 0 { // we store no negative one; from elsewhere it can only mean that there is none
 		if g := s.groups[k.Group]; g != nil {
 			g.removeOffset(k.Topic, k.Partition)
 			s.applied(g)
 		}
 		return nil
 	}
-	o := committed{offset: kafka.Offset(v.Offset), epoch: kafka.NoEpoch, metadata: v.Metadata, atMs: v.CommitTimestamp, topic: v.TopicID}
+	g := s.applicable(k.Group)
+	g.setOffset(k.Topic, k.Partition, o)
+	s.applied(g)
+	return nil
+}
+
+// readOffset reads the record of an offset; a tombstone is the offset NoOffset.
+func readOffset(key, value []byte, at time.Time) (k kmsg.OffsetCommitKey, o committed, err error) {
+	if err := k.ReadFrom(key); err != nil {
+		return k, o, fmt.Errorf("%w: key of an offset: %v", ErrMalformed, err)
+	}
+	if value == nil {
+		return k, committed{offset: kafka.NoOffset, epoch: kafka.NoEpoch}, nil
+	}
+	if err := checkValueVersion(value, offsetValueVersion); err != nil {
+		return k, o, fmt.Errorf("offset of group %q: %w", k.Group, err)
+	}
+	var v kmsg.OffsetCommitValue
+	if err := v.ReadFrom(value); err != nil {
+		return k, o, fmt.Errorf("%w: offset of group %q: %v", ErrMalformed, k.Group, err)
+	}
+	o = committed{offset: kafka.Offset(v.Offset), epoch: kafka.NoEpoch, metadata: v.Metadata, atMs: v.CommitTimestamp, topic: v.TopicID}
 	if v.Version >= 3 {
 		o.epoch = kafka.LeaderEpoch(v.LeaderEpoch)
 	}
 	if o.atMs < 0 {
 		o.atMs = at.UnixMilli()
 	}
-	g := s.applicable(k.Group)
-	g.setOffset(k.Topic, k.Partition, o)
-	s.applied(g)
-	return nil
+	return k, o, nil
 }
 
 func (s *Shard) applyGroup(key, value []byte, at time.Time) error {

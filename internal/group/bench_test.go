@@ -107,3 +107,61 @@ func BenchmarkLoad(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/100_000, "ns/record")
 }
+
+// benchConsumers is a settled consumer group; every member reads one topic of 1,000 partitions.
+func benchConsumers(b *testing.B, members int) (*world, []ConsumerHeartbeat) {
+	w := newWorld(b, Config{})
+	w.fast = true
+	catalog := testCatalog{1, map[string]byte{"t": 1}, map[string]int32{"t": 1000}}
+	beats := make([]ConsumerHeartbeat, members)
+	for i := range beats {
+		beats[i] = ConsumerHeartbeat{
+			Token: uint64(i + 1), Group: "G", MemberID: fmt.Sprintf("member-%05d", i), ClientID: "bench", ClientHost: "/10.0.0.1",
+			RebalanceTimeout: time.Minute, Topics: []string{"t"}, Owned: []kafka.TopicPartition{}, Catalog: catalog,
+		}
+	}
+	for range 4 { // join, give up, take
+		for i := range beats {
+			r := w.do(beats[i]).Replies[0].Response.(*ConsumerHeartbeatReply)
+			beats[i].Epoch = r.Epoch
+			if r.Assigned != nil {
+				beats[i].Owned = r.Assigned
+			}
+		}
+	}
+	for i := range beats {
+		beats[i].Owned, beats[i].Topics, beats[i].RebalanceTimeout = nil, nil, -1
+	}
+	return w, beats
+}
+
+// BenchmarkConsumerHeartbeat: what a member costs that has nothing to learn.
+func BenchmarkConsumerHeartbeat(b *testing.B) {
+	for _, members := range []int{10, 1000} {
+		b.Run(fmt.Sprint(members), func(b *testing.B) {
+			w, beats := benchConsumers(b, members)
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				w.do(beats[i%members])
+			}
+		})
+	}
+}
+
+// BenchmarkConsumerJoin: what it costs when one more joins and leaves: two new epochs and one target.
+func BenchmarkConsumerJoin(b *testing.B) {
+	for _, members := range []int{10, 1000} {
+		b.Run(fmt.Sprint(members), func(b *testing.B) {
+			w, beats := benchConsumers(b, members)
+			more := beats[0]
+			more.MemberID, more.RebalanceTimeout, more.Topics, more.Owned = "one-more", time.Minute, []string{"t"}, []kafka.TopicPartition{}
+			b.ReportAllocs()
+			for b.Loop() {
+				more.Epoch = JoinEpoch
+				w.do(more)
+				more.Epoch = LeaveEpoch
+				w.do(more)
+			}
+		})
+	}
+}

@@ -102,7 +102,7 @@ func (c *crowd) act(m *crowdMember) {
 func (c *crowd) join(m *crowdMember) Join {
 	ev := Join{
 		Token: c.token, Group: m.group, MemberID: m.id, InstanceID: m.instance, ClientID: "c", ClientHost: "/h", ProtocolType: "consumer",
-		Protocols:      []Protocol{{Name: "range", Metadata: testMetadata("consumer", "t")}},
+		Protocols:      []Protocol{{Name: "range", Metadata: testMetadata("consumer", "t", &command{})}},
 		SessionTimeout: c.sess, RebalanceTimeout: time.Minute, RequireMemberID: true,
 	}
 	for i := range 8 {

@@ -15,6 +15,9 @@ func (x *step) beat(ev *Heartbeat) kafka.ErrorCode {
 	if g == nil {
 		return kafka.UnknownMemberID
 	}
+	if len(g.consumer.members) > 0 {
+		return x.beatConsumers(g, ev)
+	}
 	m, code := g.classic.lookupIn(ev.MemberID, ev.InstanceID, ev.Generation)
 	if code != kafka.None {
 		return code

@@ -19,6 +19,12 @@ func (x *step) join(ev *Join) {
 			return
 		}
 	}
+	if x.mayGoDown(g) {
+		x.convertDown(g, ev.Catalog)
+	} else if len(g.consumer.members) > 0 {
+		x.joinConsumers(g, ev)
+		return
+	}
 	switch c := &g.classic; {
 	case !x.hasRoom(g, ev):
 		x.turnAway(g, ev)
@@ -113,7 +119,7 @@ func (x *step) assignID(g *group, ev *Join) {
 	if g.classic.pending == nil {
 		g.classic.pending = map[string]*timer{}
 	}
-	t := &timer{kind: pendingTimer, group: g, pending: id}
+	t := &timer{kind: pendingTimer, group: g, id: id}
 	g.classic.pending[id] = t
 	x.arm(t, ev.SessionTimeout)
 	x.reply(ev.Token, &JoinReply{Code: kafka.MemberIDRequired, Generation: NoGeneration, MemberID: id})
@@ -140,6 +146,9 @@ func (x *step) pendingExpired(g *group, id string) {
 // admit makes a new member.
 func (x *step) admit(g *group, id string, ev *Join) {
 	c := &g.classic
+	if g.consumer.isThere() && len(g.consumer.members) == 0 { // else it was just converted
+		x.replaceConsumer(g)
+	}
 	m := &member{id: id, instance: ev.InstanceID, isNew: true}
 	m.timer = timer{kind: sessionTimer, group: g, member: m}
 	m.take(ev)

@@ -9,6 +9,10 @@ func (x *step) leave(ev *Leave) {
 		return
 	}
 	g := x.find(ev.Group)
+	if g != nil && len(g.consumer.members) > 0 {
+		x.leaveConsumers(g, ev)
+		return
+	}
 	r := &LeaveReply{Members: make([]LeftMember, len(ev.Members))}
 	why := ""
 	for i, l := range ev.Members {

@@ -9,6 +9,10 @@ import (
 
 // sync decides on a SyncGroup.
 func (x *step) sync(ev *Sync) {
+	if g := x.find(ev.Group); g != nil && len(g.consumer.members) > 0 {
+		x.syncConsumers(g, ev)
+		return
+	}
 	g, m, code := x.checkSync(ev)
 	if code != kafka.None {
 		x.reply(ev.Token, &SyncReply{Code: code})

@@ -17,7 +17,7 @@ func (x *step) commit(ev *CommitOffsets) {
 	r := &CommitReply{Topics: make([]TopicCodes, len(ev.Topics))}
 	isStored := false
 	for i := range ev.Topics {
-		t := &ev.Topics[i]
+		t, isKnown := &ev.Topics[i], false
 		codes := TopicCodes{Name: t.Name, ID: t.ID, Partitions: make([]PartitionCode, len(t.Partitions))}
 		for j := range t.Partitions {
 			p := &t.Partitions[j]
@@ -25,23 +25,28 @@ func (x *step) commit(ev *CommitOffsets) {
 			if verdict == kafka.None {
 				verdict = x.checkCommit(t, p)
 			}
+			if verdict == kafka.None && ev.Generation >= 0 && g.consumer.isThere() {
+				verdict = g.consumer.mayCommitOf(ev, kafka.TopicPartition{Topic: t.ID, Partition: p.Partition})
+			}
 			if p.Refused != kafka.None {
 				verdict = p.Refused
 			}
 			if verdict == kafka.None {
-				isStored = true
+				isStored, isKnown = true, true
 				x.record(g, offsetRecord(g.id, t, p, x.stampMs()))
 			}
 			codes.Partitions[j] = PartitionCode{Partition: p.Partition, Code: verdict}
 		}
-		r.Topics[i] = codes
+		if r.Topics[i] = codes; isKnown {
+			x.noteWidth(t)
+		}
 	}
 	if !isStored {
 		x.reply(ev.Token, r)
 		return
 	}
 	x.replyAfterCommit(ev.Token, r)
-	if g.classic.phase == empty && !g.expiry.isArmed() {
+	if !g.isActive() && !g.expiry.isArmed() {
 		x.watchExpiry(g)
 	}
 }
@@ -62,8 +67,14 @@ func (x *step) mayCommit(ev *CommitOffsets) (*group, kafka.ErrorCode) {
 		return nil, kafka.GroupIDNotFound
 	case g == nil:
 		return nil, kafka.IllegalGeneration
-	case g.classic.phase == empty && ev.Generation < 0:
+	case !g.isActive() && ev.Generation < 0:
 		return g, kafka.None
+	case g.consumer.isThere():
+		code := g.consumer.mayCommit(ev)
+		if m := g.consumer.members[ev.MemberID]; code == kafka.None && m.classic != nil {
+			x.heard(g, m)
+		}
+		return g, code
 	}
 	m, code := g.classic.lookupIn(ev.MemberID, ev.InstanceID, ev.Generation)
 	if code != kafka.None {

@@ -20,7 +20,7 @@ func (x *step) deleteGroup(id string) kafka.ErrorCode {
 	switch {
 	case g == nil || g.owed > 0: // the latter: named twice in one request
 		return kafka.GroupIDNotFound
-	case g.classic.phase != empty:
+	case g.isActive():
 		return kafka.NonEmptyGroup
 	}
 	for memberID := range sorted(g.classic.pending) {
@@ -35,9 +35,11 @@ func (x *step) deleteGroup(id string) kafka.ErrorCode {
 
 // removeGroup deletes the record of a group without members.
 func (x *step) removeGroup(g *group, why string) {
+	x.dropUndo(g)
 	if g.stored != nil {
 		x.record(g, groupTombstone(g.id))
 	}
+	x.replaceConsumer(g)
 	x.note(g, Note{Kind: GroupRemoved, Why: why})
 }
 
@@ -58,6 +60,9 @@ func (x *step) deleteOffsets(ev *DeleteOffsets) {
 		return
 	}
 	reads := g.classic.reads()
+	if len(g.consumer.members) > 0 {
+		reads = g.consumer.reads()
+	}
 	for _, t := range ev.Topics {
 		codes := TopicCodes{Name: t.Name}
 		code := kafka.None

@@ -7,8 +7,11 @@ import (
 	"strandline.dev/internal/kafka"
 )
 
-// classicType is the type of group that this package knows, as ListGroups shows it.
-const classicType = "classic"
+// The types of groups, as ListGroups shows them.
+const (
+	classicType       = "classic"
+	consumerGroupType = "consumer"
+)
 
 // describe decides on a DescribeGroups. What members read and own is shown while the group is stable: at other times it is about
 // to change.
@@ -16,7 +19,7 @@ func (x *step) describe(ev *DescribeGroups) {
 	r := &DescribeReply{Groups: make([]Description, len(ev.Groups))}
 	for i, id := range ev.Groups {
 		g := x.groups[id]
-		if g == nil {
+		if g == nil || g.consumer.isThere() { // ConsumerGroupDescribe shows those
 			r.Groups[i] = Description{Code: kafka.GroupIDNotFound, Group: id, State: dead}
 			continue
 		}
@@ -45,9 +48,12 @@ func (g *group) description() Description {
 func (x *step) list(ev *ListGroups) {
 	r := &ListReply{}
 	for id, g := range sorted(x.groups) {
-		state := g.classic.phase.String()
-		if isListed(ev.States, state) && isListed(ev.Types, classicType) {
-			r.Groups = append(r.Groups, ListedGroup{Group: id, ProtocolType: g.classic.protocolType, State: state, Type: classicType})
+		l := ListedGroup{Group: id, ProtocolType: g.classic.protocolType, State: g.classic.phase.String(), Type: classicType}
+		if g.consumer.isThere() {
+			l.ProtocolType, l.State, l.Type = consumerType, g.consumer.state(), consumerGroupType
+		}
+		if isListed(ev.States, l.State) && isListed(ev.Types, l.Type) {
+			r.Groups = append(r.Groups, l)
 		}
 	}
 	x.replyAfterCommit(ev.Token, r)

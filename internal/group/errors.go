@@ -8,4 +8,6 @@ var (
 	ErrUnknownRecord = errors.New("unknown record version")
 	// ErrMalformed means that a record cannot be read although its version is known. The shard must not be used (I8).
 	ErrMalformed = errors.New("malformed record")
+	// ErrPosition means that a text is no position.
+	ErrPosition = errors.New("position")
 )

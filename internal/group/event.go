@@ -39,6 +39,7 @@ type Join struct {
 	RequireMemberID  bool     // JoinGroup v4+: a new dynamic member is first told its id (KIP-394)
 	CanSkip          bool     // JoinGroup v9+: the client understands SkipAssignment (KIP-814)
 	Reason           string   // the client's words for the log; "" if it gave none
+	Catalog          Catalog
 }
 
 // Sync asks for the member's assignment; the leader brings all assignments. The reply is a SyncReply.
@@ -50,6 +51,7 @@ type Sync struct {
 	Generation  Generation
 	Protocol    *ProtocolChoice // what the member believes was chosen; nil below SyncGroup v5
 	Assignments []MemberAssignment
+	Catalog     Catalog
 }
 
 // ProtocolChoice is the type and the chosen protocol of a generation.
@@ -100,6 +102,7 @@ type CommitOffsets struct {
 type CommitTopic struct {
 	Name       string
 	ID         kafka.TopicID
+	Width      int32 // how many partitions the topic has; 0 when not known
 	Partitions []CommitPartition
 }
 
@@ -117,10 +120,17 @@ type CommitPartition struct {
 type FetchOffsets struct {
 	Token  uint64
 	Group  string
-	Topics []FetchTopic // ignored when All
-	All    bool         // everything that is stored for the topics that exist
+	Member *FetchingMember // nil for who does not say
+	Topics []FetchTopic    // ignored when All
+	All    bool            // everything that is stored for the topics that exist
 	// CurrentID gives the id that a topic name has now; the zero id when there is no such topic. Needed when All.
 	CurrentID func(topic string) kafka.TopicID
+}
+
+// FetchingMember is the member of a consumer group that asks for offsets; a group of another type does not compare it.
+type FetchingMember struct {
+	ID    string
+	Epoch MemberEpoch
 }
 
 // FetchTopic asks for the partitions of one topic. ID is the id that the topic has now, zero when there is none.
@@ -163,6 +173,31 @@ type TopicPartitions struct {
 	Partitions []int32
 }
 
+// SeekOffsets moves a group without members, by an operator's wish: to the offsets given or, with Undo, back to what the last seek
+// replaced. All partitions move, or none. The reply is a SeekReply.
+type SeekOffsets struct {
+	Token  uint64
+	Group  string
+	Topics []CommitTopic // nil when Undo
+	Undo   bool
+	// MayMove judges the topics of an undo, which its caller does not name; nil allows all.
+	MayMove func(topic string) bool
+}
+
+// TopicsWidened says that topics have more partitions than before. Topics names what the caller saw; Width gives the present number of any
+// topic, 0 when there is none, for growth that nobody here saw.
+type TopicsWidened struct {
+	Topics []Widened
+	Width  func(kafka.TopicID) int32
+}
+
+// Widened is one topic that grew: the partitions [From, To) are new.
+type Widened struct {
+	Name     string
+	ID       kafka.TopicID
+	From, To int32
+}
+
 // Cancel says that nobody waits any more for the reply with this token.
 type Cancel struct{ Token uint64 }
 
@@ -192,5 +227,7 @@ func (DeleteGroups) isEvent()   {}
 func (DeleteOffsets) isEvent()  {}
 func (Cancel) isEvent()         {}
 func (TopicsDeleted) isEvent()  {}
+func (SeekOffsets) isEvent()    {}
+func (TopicsWidened) isEvent()  {}
 func (Loaded) isEvent()         {}
 func (Tick) isEvent()           {}

@@ -19,7 +19,7 @@ func (x *step) watchExpiry(g *group) {
 func (x *step) expire(g *group) {
 	x.touched = append(x.touched, g)
 	c := &g.classic
-	if c.phase != empty {
+	if g.isActive() {
 		return // armed again when it becomes empty
 	}
 	if len(c.pending) > 0 {
@@ -61,11 +61,7 @@ func (x *step) timeLeft(g *group, o committed) time.Duration {
 		}
 		retention = max(retention, records)
 	}
-	sinceMs := o.atMs
-	if g.stored != nil {
-		sinceMs = max(sinceMs, g.stored.sinceMs)
-	}
-	return retention - x.age(sinceMs)
+	return retention - x.age(max(o.atMs, g.emptySinceMs()))
 }
 
 // age is the time since a stamp by whichever clock says less: the wall clock, or the steady one. A step of the wall clock makes nothing old

@@ -10,6 +10,10 @@ func (x *step) fetch(ev *FetchOffsets) {
 	switch {
 	case len(ev.Group) > groupIDBytesMax:
 		r.Code = kafka.InvalidGroupID
+	case x.awaitsGrowth(ev.Group):
+		r.Code = kafka.CoordinatorLoadInProgress // in a moment; "no offset" would let it skip records (R62)
+	case g != nil && ev.Member != nil && g.consumer.isThere() && g.consumer.mayFetch(ev.Member) != kafka.None:
+		r.Code = g.consumer.mayFetch(ev.Member)
 	case !ev.All:
 		for _, t := range ev.Topics {
 			r.Topics = append(r.Topics, fetchTopic(g, t))

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -39,6 +40,30 @@ func goldenRecords(t *testing.T) (names []string, records []KV) {
 	e := w.do(DeleteGroups{Token: 4, Groups: []string{"billing"}})
 	keep("offset-tombstone", e, 0)
 	keep("group-tombstone", e, 1)
+	commit.Topics[0].Width = 8
+	keep("width", w.do(commit), 1)
+	commit.Topics[0].Partitions[0].Offset = 40
+	keep("undo", w.do(SeekOffsets{Group: "billing", Topics: commit.Topics}), 0)
+	e = w.do(DeleteGroups{Token: 5, Groups: []string{"billing"}})
+	keep("undo-tombstone", e, 1)
+	keep("width-tombstone", w.do(TopicsDeleted{IDs: []kafka.TopicID{commit.Topics[0].ID}}), 0)
+	member := ConsumerHeartbeat{
+		Token: 5, Group: "shipping", MemberID: "m", InstanceID: nullable("node-1"), RackID: nullable("r"), ClientID: "app", ClientHost: "/10.0.0.1",
+		RebalanceTimeout: 5 * time.Minute, Topics: []string{"orders"}, Pattern: nullable("o.*"), Assignor: nullable("range"), Owned: []kafka.TopicPartition{},
+		Catalog: testCatalog{1, map[string]byte{"orders": 0x5e}, map[string]int32{"orders": 3}},
+	}
+	e = w.do(member)
+	for i, name := range []string{"consumer-epoch", "consumer-member", "consumer-target", "consumer-target-epoch", "consumer-current"} {
+		keep(name, e, i)
+	}
+	member.Epoch = LeaveEpoch
+	e = w.do(member)
+	for i, name := range []string{"consumer-epoch-empty", "consumer-current-tombstone", "consumer-target-tombstone", "consumer-member-tombstone"} {
+		keep(name, e, i)
+	}
+	e = w.do(DeleteGroups{Token: 6, Groups: []string{"shipping"}})
+	keep("consumer-target-epoch-tombstone", e, 0)
+	keep("consumer-epoch-tombstone", e, 1)
 	return names, records
 }
 
@@ -108,6 +133,17 @@ func TestP33_GoldenRecordsAreRead(t *testing.T) {
 	if p := e.Replies[0].Response.(*FetchReply).Topics[0].Partitions[0]; p != want {
 		t.Errorf("fetched %+v", p)
 	}
+	w.log = records[9:14]
+	w.restart(0, false)
+	c := w.do(DescribeConsumerGroups{Token: 1, Groups: []string{"shipping"}}).Replies[0].Response.(*DescribeConsumerReply).Groups[0]
+	orders := []kafka.TopicPartition{{Topic: testID(0x5e)}, {Topic: testID(0x5e), Partition: 1}, {Topic: testID(0x5e), Partition: 2}}
+	want2 := DescribedConsumer{
+		MemberID: "m", InstanceID: "node-1", RackID: "r", ClientID: "app", ClientHost: "/10.0.0.1", Epoch: 1,
+		Topics: []string{"orders"}, Pattern: "o.*", Assigned: orders, Target: orders,
+	}
+	if c.State != "Stable" || c.Epoch != 1 || c.Assignor != "range" || len(c.Members) != 1 || !reflect.DeepEqual(c.Members[0], want2) {
+		t.Errorf("described as %+v", c)
+	}
 	w.log = records
 	w.restart(0, false)
 	if len(w.shard.groups) != 0 {
@@ -176,7 +212,8 @@ func FuzzApply(f *testing.F) {
 	f.Fuzz(func(t *testing.T, key, value []byte) {
 		w := newWorld(t, Config{})
 		w.fast = true
-		records := readGolden(t)[:2]
+		golden := readGolden(t)
+		records := append(golden[:2:2], golden[9:14]...)
 		s := replay(t, Config{}, records)
 		before := fmt.Sprint(hardState(s))
 		if err := s.Apply(key, value, recordTime); err != nil {

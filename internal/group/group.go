@@ -9,17 +9,20 @@ import (
 	"strandline.dev/internal/kafka"
 )
 
-// group is one group: hard state of any kind of group, and the soft state of the classic protocol.
+// group is one group: hard state of any kind of group, and the soft state of the classic protocol. With members it is of one type: its
+// classic part is empty, or its consumer part is (convert.go takes it from one to the other).
 type group struct {
 	id string
 
 	// Hard state: Apply alone writes it.
 	stored  *storedGroup // nil when no record of the group is in the log
 	offsets map[string]map[int32]committed
+	undo    map[topicPartition]committed // what the last seek replaced; NoOffset where nothing was stored
 
-	owed    int // records of this group that the current step made
-	classic classicGroup
-	expiry  timer
+	owed     int // records of this group that the current step made
+	classic  classicGroup
+	consumer consumerGroup
+	expiry   timer
 }
 
 // storedGroup is the newest group record.
@@ -69,6 +72,7 @@ type offsetRef struct {
 	topic     string
 	partition int32
 	id        kafka.TopicID
+	isUndo    bool // what a seek replaced there
 }
 
 // add creates a group without any state.
@@ -84,7 +88,8 @@ func (s *Shard) add(id string) *group {
 // forgetEmpty removes a group that has no state left, hard or soft. Nothing is lost by it.
 func (s *Shard) forgetEmpty(g *group) {
 	c := &g.classic
-	if g.owed > 0 || g.stored != nil || len(g.offsets) > 0 || len(c.members) > 0 || len(c.pending) > 0 || c.phase != empty {
+	if g.owed > 0 || g.stored != nil || len(g.offsets) > 0 || len(g.undo) > 0 || len(c.members) > 0 || len(c.pending) > 0 || c.phase != empty ||
+		g.consumer.isThere() {
 		return
 	}
 	s.timers.disarm(&g.expiry)
@@ -93,6 +98,18 @@ func (s *Shard) forgetEmpty(g *group) {
 	if s.groups[g.id] == g {
 		delete(s.groups, g.id)
 	}
+}
+
+// isActive says whether the group has members, or is about to: its position is theirs to move.
+func (g *group) isActive() bool { return g.classic.phase != empty || len(g.consumer.members) > 0 }
+
+// emptySinceMs is when the group lost its last member, by the wall clock; 0 when the log does not say.
+func (g *group) emptySinceMs() int64 {
+	since := g.consumer.sinceMs
+	if g.stored != nil {
+		since = max(since, g.stored.sinceMs)
+	}
+	return since
 }
 
 // topicPartition names a partition as clients do.

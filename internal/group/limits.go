@@ -11,11 +11,13 @@ const RetentionFloor = 14 * 24 * time.Hour
 
 // Defaults of Config.
 const (
-	sessionMinDefault     = 6 * time.Second
-	sessionMaxDefault     = 30 * time.Minute
-	maxSizeDefault        = math.MaxInt32
-	protocolBytesDefault  = 1 << 20
-	recordBytesMaxDefault = 8 << 20 // 5,000 members with 1.6 KiB each of ids, subscription and assignment
+	sessionMinDefault       = 6 * time.Second
+	sessionMaxDefault       = 30 * time.Minute
+	maxSizeDefault          = math.MaxInt32
+	protocolBytesDefault    = 1 << 20
+	consumerSessionDefault  = 45 * time.Second
+	consumerIntervalDefault = 5 * time.Second
+	recordBytesMaxDefault   = 8 << 20 // 5,000 members with 1.6 KiB each of ids, subscription and assignment
 )
 
 // Limits (I14). They bound what one client can make a shard keep.
@@ -27,6 +29,12 @@ const (
 	nameBytesMax = 249
 	// clientBytesMax is how much of a client id and of a host is kept; it leaves room for the random part of a member id.
 	clientBytesMax = 1024
+	// memberIDBytesMax bounds the ids that members of consumer groups make for themselves; clients use UUIDs.
+	memberIDBytesMax = 1024
+	// subscriptionBytesMax bounds all that a member of a consumer group says about itself: 4,000 topics of the longest names.
+	subscriptionBytesMax = 1 << 20
+	// patternBytesMax bounds a regular expression; its cost is its length times that of the topics' names.
+	patternBytesMax = 4096
 	// reasonBytesMax is how much of a client's reason is kept; Kafka's clients cut theirs at this length too.
 	reasonBytesMax = 255
 	// protocolsMax is how many protocols a member may offer. Clients offer one per assignor, so at most a handful.
@@ -39,6 +47,10 @@ const (
 	groupsMax = 100_000
 	// recordsMax is how many records one Tick makes; the next one goes on. It bounds the batch that expiry and purges append.
 	recordsMax = 1000
+	// seekMax is how many partitions one seek moves; it bounds its records, two for each.
+	seekMax = 20_000
+	// growthsMax is how many topics that have grown wait for their commits at a time.
+	growthsMax = 10_000
 	// timersMax is how many timers one Tick lets act; the next one goes on, and requests get their turn between.
 	timersMax = 10_000
 	// looksMax is after how many offsets of empty groups one Tick stops looking for old ones, for the same reason.
@@ -64,6 +76,12 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.MaxSize, maxSizeDefault)
 	setDefault(&c.ProtocolBytesMax, protocolBytesDefault)
 	setDefault(&c.RecordBytesMax, recordBytesMaxDefault)
+	setDefault(&c.ConsumerSession, consumerSessionDefault)
+	setDefault(&c.ConsumerInterval, consumerIntervalDefault)
+	setDefault(&c.ConsumerMaxSize, maxSizeDefault)
+	if len(c.Assignors) == 0 {
+		c.Assignors = []string{uniformAssignor, rangeAssignor}
+	}
 	c.OffsetRetention = max(c.OffsetRetention, RetentionFloor)
 	return c
 }

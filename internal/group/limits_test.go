@@ -194,7 +194,13 @@ func TestI8_UnknownRecordsStopTheReplay(t *testing.T) {
 		want       error
 	}{
 		"no key":                       {nil, nil, ErrMalformed},
-		"a key of a newer release":     {[]byte{0, 3, 0, 1, 'G'}, nil, ErrUnknownRecord},
+		"a key of a newer release":     {[]byte{0, 99, 0, 1, 'G'}, nil, ErrUnknownRecord},
+		"half a consumer group's key":  {[]byte{0, 3, 0, 2, 'G'}, nil, ErrMalformed},
+		"a member's key without it":    {[]byte{0, 5, 0, 1, 'G'}, nil, ErrMalformed},
+		"an epoch value of version 1":  {[]byte{0, 3, 0, 1, 'G'}, []byte{0, 1, 0, 0, 0, 1, 0}, ErrUnknownRecord},
+		"half an epoch value":          {[]byte{0, 3, 0, 1, 'G'}, []byte{0, 0, 0, 0, 0}, ErrMalformed},
+		"an epoch value and a byte":    {[]byte{0, 3, 0, 1, 'G'}, []byte{0, 0, 0, 0, 0, 1, 0, 7}, ErrMalformed},
+		"a member in state 3":          {[]byte{0, 8, 0, 1, 'G', 0, 1, 'm'}, []byte{0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 3, 1, 1, 0}, ErrMalformed},
 		"a negative key version":       {[]byte{255, 255, 0, 1, 'G'}, nil, ErrUnknownRecord},
 		"half an offset key":           {offset[:7], nil, ErrMalformed},
 		"half a group key":             {group[:4], nil, ErrMalformed},

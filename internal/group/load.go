@@ -11,13 +11,25 @@ func (x *step) load() {
 		if g.stored != nil {
 			c.generation, c.protocolType = g.stored.generation, g.stored.protocolType
 		}
-		if g.stored == nil || len(g.stored.members) == 0 {
+		isClassic := g.stored != nil && len(g.stored.members) > 0
+		if isClassic && g.consumer.isThere() {
+			x.replaceConsumer(g) // a conversion that was not completed: its last record is the one that ends the classic group
+		} else if len(g.consumer.members) > 0 {
+			for _, m := range sorted(g.consumer.members) {
+				x.watchConsumer(g, nil, m)
+			}
+			continue
+		}
+		if !isClassic {
 			x.arm(&g.expiry, expiryCheckMin) // a node that restarts every day must get there too
 			continue
 		}
 		x.restore(g)
-		if len(c.members) > x.cfg.MaxSize {
+		switch {
+		case len(c.members) > x.cfg.MaxSize:
 			x.prepare(g, "the group has more members than allowed")
+		case g.stored.leader == "":
+			x.prepare(g, "the group was a consumer group: its members have to share anew")
 		}
 	}
 }

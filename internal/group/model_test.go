@@ -263,7 +263,7 @@ func (s *simulation) act(c *simClient) {
 func (s *simulation) join(c *simClient, token uint64) Event {
 	ev := Join{
 		Token: token, Group: simGroup, MemberID: c.id, InstanceID: c.instance, ClientID: c.name, ClientHost: "/h", ProtocolType: "consumer",
-		Protocols:      []Protocol{{Name: "range", Metadata: testMetadata("consumer", "t")}},
+		Protocols:      []Protocol{{Name: "range", Metadata: testMetadata("consumer", "t", &command{})}},
 		SessionTimeout: s.session, RebalanceTimeout: s.rebalance, RequireMemberID: true, CanSkip: true,
 	}
 	for i := range 8 {

@@ -14,7 +14,13 @@ func (x *step) topicsDeleted(ids []kafka.TopicID) {
 				x.purge = append(x.purge, offsetRef{group: name, topic: p.topic, partition: p.partition, id: o.topic})
 			}
 		}
+		for p, o := range sortedPartitions(g.undo) {
+			if gone[o.topic] {
+				x.purge = append(x.purge, offsetRef{group: name, topic: p.topic, partition: p.partition, id: o.topic, isUndo: true})
+			}
+		}
 	}
+	x.forgetWidths(ids)
 	x.purgeSome()
 }
 
@@ -27,8 +33,12 @@ func (x *step) purgeSome() {
 		if g == nil {
 			continue
 		}
-		if o, ok := g.offsets[ref.topic][ref.partition]; ok && o.topic == ref.id {
-			x.record(g, offsetTombstone(g.id, topicPartition{ref.topic, ref.partition}))
+		p := topicPartition{ref.topic, ref.partition}
+		if o, ok := g.undo[p]; ref.isUndo && ok && o.topic == ref.id {
+			x.record(g, KV{Key: undoKey(g.id, p)})
+		}
+		if o, ok := g.offsets[ref.topic][ref.partition]; !ref.isUndo && ok && o.topic == ref.id {
+			x.record(g, offsetTombstone(g.id, p))
 		}
 	}
 	if len(x.purge) > 0 {

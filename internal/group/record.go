@@ -34,13 +34,15 @@ func groupRecord(g *group, stampMs int64, assignment func(*member) []byte) KV {
 
 // offsetRecord is the record of one committed offset.
 func offsetRecord(group string, t *CommitTopic, p *CommitPartition, stampMs int64) KV {
-	v := kmsg.NewOffsetCommitValue()
-	v.Version, v.Offset, v.LeaderEpoch, v.Metadata = offsetValueVersion, int64(p.Offset), int32(p.LeaderEpoch), p.Metadata
-	v.CommitTimestamp, v.TopicID = stampMs, t.ID
-	return KV{Key: offsetKey(group, topicPartition{t.Name, p.Partition}), Value: v.AppendTo(nil)}
+	c := committed{offset: p.Offset, epoch: p.LeaderEpoch, metadata: p.Metadata, atMs: stampMs, topic: t.ID}
+	return KV{Key: offsetKey(group, topicPartition{t.Name, p.Partition}), Value: c.value()}
 }
 
 func offsetTombstone(group string, p topicPartition) KV { return KV{Key: offsetKey(group, p)} }
+
+// Mark is a record that changes nothing wherever it is applied: it deletes the group without a name, which never has members. Once a mark is
+// committed, whoever appended it was the coordinator when it did (I8).
+func Mark() KV { return groupTombstone("") }
 
 func groupTombstone(group string) KV { return KV{Key: groupKey(group)} }
 

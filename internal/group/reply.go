@@ -17,7 +17,8 @@ type Reply struct {
 	Token uint64
 	// Response is a pointer to one of the reply types of this file.
 	Response any
-	// AfterCommit says that the reply shows or confirms hard state: it is held until everything appended so far is committed (I8).
+	// AfterCommit says that the reply shows or confirms hard state: it is held until everything appended so far is committed, and something that
+	// was appended after the request came, a Mark if nothing else was (I8).
 	AfterCommit bool
 }
 
@@ -30,7 +31,10 @@ const (
 	RebalanceCompleted                     // the generation has its assignments, or has no members
 	MemberRemoved                          // Member is out; Why says by whom
 	OffsetExpired                          // Topic and Partition; the text names the offset (I10: expiry is never silent)
+	OffsetsMoved                           // by a seek: Count partitions
+	PartitionsAdded                        // Count partitions of Topic, from Partition on, are new and are read from their start
 	GroupRemoved                           // by request or because nothing was left of it
+	GroupConverted                         // with its members; Why says to what
 )
 
 // Note is something that an operator wants to know and no client is told.
@@ -41,6 +45,7 @@ type Note struct {
 	Member     string
 	Topic      string
 	Partition  int32
+	Count      int
 	Why        string
 }
 
@@ -156,7 +161,13 @@ type ListedGroup struct {
 	Group        string
 	ProtocolType string
 	State        string
-	Type         string // "classic"
+	Type         string // "classic" or "consumer"
+}
+
+// SeekReply ends a SeekOffsets. Code is GroupIDNotFound when there is nothing to undo.
+type SeekReply struct {
+	Code  kafka.ErrorCode
+	Moved int // partitions
 }
 
 // DeleteReply ends a DeleteGroups, in the order of the request.

@@ -1,6 +1,7 @@
 package group
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"time"
@@ -23,6 +24,27 @@ func showRecord(kv KV) string {
 		must(v.ReadFrom(kv.Value))
 		return fmt.Sprintf("%s v%d = %d epoch=%d metadata=%q at=%s id=%d", where, v.Version, v.Offset, v.LeaderEpoch, v.Metadata, stamp(v.CommitTimestamp), v.TopicID[15])
 	}
+	switch kv.Key[1] {
+	case undoKeyVersion & 0xff:
+		must(ok.ReadFrom(kv.Key))
+		where := fmt.Sprintf("undo %s %s/%d", ok.Group, ok.Topic, ok.Partition)
+		if kv.Value == nil {
+			return where + " removed"
+		}
+		_, o, err := readOffset(kv.Key, kv.Value, recordTime)
+		must(err)
+		return fmt.Sprintf("%s = %d at=%s id=%d", where, o.offset, stamp(o.atMs), o.topic[15])
+	case widthKeyVersion & 0xff:
+		s := NewShard(Config{})
+		must(s.applyWidth(kv.Key, kv.Value))
+		for id, w := range s.widths {
+			return fmt.Sprintf("width %s id=%d = %d", w.name, id[15], w.count)
+		}
+		return fmt.Sprintf("width id=%d removed", kv.Key[len(kv.Key)-1])
+	}
+	if kv.Key[1] > groupKeyVersion {
+		return showConsumerRecord(kv)
+	}
 	var gk kmsg.GroupMetadataKey
 	must(gk.ReadFrom(kv.Key))
 	if kv.Value == nil {
@@ -38,7 +60,7 @@ func showRecord(kv KV) string {
 			fmt.Fprintf(&b, " instance=%s", *m.InstanceID)
 		}
 		fmt.Fprintf(&b, " client=%s host=%s r=%v s=%v reads=%s owns=%q", m.ClientID, m.ClientHost, time.Duration(m.RebalanceTimeoutMillis)*time.Millisecond,
-			time.Duration(m.SessionTimeoutMillis)*time.Millisecond, showMetadata(m.Subscription), m.Assignment)
+			time.Duration(m.SessionTimeoutMillis)*time.Millisecond, showMetadata(m.Subscription), showAssignment(m.Assignment))
 	}
 	return b.String()
 }
@@ -71,6 +93,21 @@ func showMetadata(b []byte) string {
 	return string(b)
 }
 
+// showAssignment shows what a consumer is given by its partitions, and anything else as it is.
+func showAssignment(b []byte) string {
+	var a kmsg.ConsumerMemberAssignment
+	if a.ReadFrom(b) != nil || !bytes.Equal(a.AppendTo(nil), b) {
+		return string(b)
+	}
+	var list []string
+	for _, t := range a.Topics {
+		for _, p := range t.Partitions {
+			list = append(list, fmt.Sprintf("%s/%d", t.Topic, p))
+		}
+	}
+	return strings.Join(list, " ")
+}
+
 func showReply(r any) string {
 	switch r := r.(type) {
 	case *JoinReply:
@@ -79,7 +116,7 @@ func showReply(r any) string {
 		if r.Code != kafka.None {
 			return "sync " + r.Code.String()
 		}
-		return fmt.Sprintf("sync type=%s protocol=%s owns=%q", r.ProtocolType, r.Protocol, r.Assignment)
+		return fmt.Sprintf("sync type=%s protocol=%s owns=%q", r.ProtocolType, r.Protocol, showAssignment(r.Assignment))
 	case *HeartbeatReply:
 		return "beat " + r.Code.String()
 	case *LeaveReply:
@@ -98,6 +135,12 @@ func showReply(r any) string {
 		})
 	case *DeleteReply:
 		return "delete" + showList(r.Groups, func(g GroupCode) string { return g.Group + "=" + g.Code.String() })
+	case *SeekReply:
+		return fmt.Sprintf("seek %v moved=%d", r.Code, r.Moved)
+	case *ConsumerHeartbeatReply:
+		return showConsumerReply(r)
+	case *DescribeConsumerReply:
+		return "look" + showList(r.Groups, showConsumers)
 	case *DeleteOffsetsReply:
 		return "forget " + r.Code.String() + showCodes(r.Topics)
 	}
@@ -140,20 +183,24 @@ func showFetched(t FetchedTopic) string {
 
 func showDescription(d Description) string {
 	return fmt.Sprintf("%s %v %s type=%s protocol=%s", d.Group, d.Code, d.State, d.ProtocolType, d.Protocol) + showList(d.Members, func(m DescribedMember) string {
-		return fmt.Sprintf("[%s instance=%s client=%s host=%s reads=%s owns=%q]", short(m.MemberID), m.InstanceID, m.ClientID, m.ClientHost, showMetadata(m.Metadata), m.Assignment)
+		return fmt.Sprintf("[%s instance=%s client=%s host=%s reads=%s owns=%q]", short(m.MemberID), m.InstanceID, m.ClientID, m.ClientHost, showMetadata(m.Metadata), showAssignment(m.Assignment))
 	})
 }
 
 func showNote(n Note) string {
 	what := map[NoteKind]string{
 		RebalanceStarted: "rebalance started", RebalanceCompleted: "rebalance completed", MemberRemoved: "member removed",
-		OffsetExpired: "offset expired", GroupRemoved: "group removed",
+		OffsetExpired: "offset expired", GroupRemoved: "group removed", OffsetsMoved: "offsets moved", PartitionsAdded: "partitions added",
+		GroupConverted: "group converted",
 	}[n.Kind]
 	switch {
 	case n.Member != "":
 		what += " " + n.Member
 	case n.Topic != "":
 		what += fmt.Sprintf(" %s/%d", n.Topic, n.Partition)
+	}
+	if n.Count > 0 {
+		what += fmt.Sprintf(" (%d)", n.Count)
 	}
 	return short(fmt.Sprintf("note %s gen=%d %s: %s", n.Group, n.Generation, what, n.Why))
 }

@@ -20,15 +20,20 @@ var rewrite = flag.Bool("rewrite", false, "write the present output into testdat
 // state (P33).
 //
 //	config delay=3s max=2 ...       a new, empty shard
-//	join  [as=a] [g=G] [m=a] [i=inst] [c=client] [type=consumer] [p=range:t1+t2,sticky:t1] [s=10s] [r=60s] [v=9] [why=text]
-//	sync  [g=G] m=a gen=1 [i=inst] [give=a:A,b:B] [type=consumer name=range]
+//	join  [as=a] [g=G] [m=a] [i=inst] [c=client] [type=consumer] [p=range:t1+t2,sticky:t1] [own=t/0,t/1 [ogen=2]] [s=10s] [r=60s] [v=9] [why=text]
+//	sync  [g=G] m=a gen=1 [i=inst] [give=a:A,b:B | give=a:t/0+t/1,b:t/2] [type=consumer name=range]
 //	beat  [g=G] m=a gen=1 [i=inst]
 //	leave [g=G] [a ...] [i:inst ...] [a@inst ...] [why=text]
 //	commit [g=G] [m=a] [gen=1] [i=inst] [v=9] t/0=42 t/1=7:3:text
 //	fetch [g=G] t/0 t/1             or: fetch all
 //	describe G...    list [states=a,b] [types=a,b]    delete G...    forget [g=G] t/0 t/1
+//	seek [g=G] t/0=5 t/1=7          or: seek undo
+//	widen t=4                       topic t has 4 partitions from now on; width t=4: the same, and no coordinator is told
 //	cancel 3                        the peer of request 3 is gone
+//	hb [g=G] m=a e=0 [t=t,u] [re=pattern] [r=60s] [own=t/0,t/1 | own=-] [i=inst] [rack=r] [as=range] [v=1]   ConsumerGroupHeartbeat; e=0 says t=t,u own=- r=60s
+//	look G...                       ConsumerGroupDescribe
 //	topic t=2                       topic t exists with id 2; =0: it does not
+//	parts t=6                       it has 6 partitions; 4 without this
 //	purge 2                         topics with these ids are purged
 //	+10s                            time passes; timers act at their time
 //	wall 360h                       the wall clock steps
@@ -91,15 +96,17 @@ func runScript(t *testing.T, text string) string {
 // script is a shard with its log, and what the commands have set.
 type script struct {
 	*world
-	out    strings.Builder
-	token  uint64
-	topics map[string]byte
-	ids    map[string]string // what as= names
-	names  map[string]string // the same the other way, from "c.1"
+	out     strings.Builder
+	token   uint64
+	topics  map[string]byte
+	parts   map[string]int32
+	version uint64            // of the catalog
+	ids     map[string]string // what as= names
+	names   map[string]string // the same the other way, from "c.1"
 }
 
 func newScript(t *testing.T) *script {
-	s := &script{world: newWorld(t, Config{InitialDelay: 3 * time.Second}), topics: map[string]byte{"t": 1, "u": 2}, ids: map[string]string{}, names: map[string]string{}}
+	s := &script{world: newWorld(t, Config{InitialDelay: 3 * time.Second}), topics: map[string]byte{"t": 1, "u": 2}, parts: map[string]int32{}, ids: map[string]string{}, names: map[string]string{}}
 	s.world.seen = s.print
 	return s
 }
@@ -112,12 +119,25 @@ func (s *script) run(line string) error {
 		s.world = newWorld(s.t, Config{
 			InitialDelay: c.duration("delay", 3*time.Second), MaxSize: int(c.number("max", 0)), SessionMin: c.duration("min", 0),
 			RecordBytesMax: int(c.number("record", 0)), ProtocolBytesMax: int(c.number("protocols", 0)),
+			ConsumerMaxSize: int(c.number("max", 0)), Assignors: c.list("assignors"), Migration: Migration(c.text("policy", "")),
 		})
 		s.world.seen = s.print
 		return c.err
 	case "topic":
 		for name := range c.named {
 			s.topics[name] = byte(c.number(name, 0))
+		}
+		s.version++
+		return c.err
+	case "parts":
+		for name := range c.named {
+			s.parts[name] = int32(c.number(name, 0))
+		}
+		s.version++
+		return c.err
+	case "width":
+		for name := range c.named {
+			s.widths[testID(s.topics[name])] = int32(c.number(name, 0))
 		}
 		return c.err
 	case "kept":

@@ -2,6 +2,7 @@ package group
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -107,13 +108,13 @@ func (s *script) event(c *command) Event {
 	case "join":
 		return s.joinEvent(c, g, m)
 	case "sync":
-		ev := Sync{Token: s.token, Group: g, MemberID: m, InstanceID: c.text("i", ""), Generation: gen}
+		ev := Sync{Token: s.token, Group: g, MemberID: m, InstanceID: c.text("i", ""), Generation: gen, Catalog: s.catalog()}
 		if c.named["type"] != "" || c.named["name"] != "" {
 			ev.Protocol = &ProtocolChoice{Type: c.text("type", "consumer"), Name: c.text("name", "range")}
 		}
 		for _, give := range c.list("give") {
 			who, what, _ := strings.Cut(give, ":")
-			ev.Assignments = append(ev.Assignments, MemberAssignment{MemberID: s.memberID(who), Assignment: []byte(what)})
+			ev.Assignments = append(ev.Assignments, MemberAssignment{MemberID: s.memberID(who), Assignment: s.assignment(what)})
 		}
 		return ev
 	case "beat":
@@ -136,8 +137,15 @@ func (s *script) event(c *command) Event {
 
 func (s *script) adminEvent(c *command, g string) Event {
 	switch c.verb {
+	case "hb":
+		return s.consumerEvent(c, g)
+	case "look":
+		return DescribeConsumerGroups{Token: s.token, Groups: c.plain}
 	case "fetch":
 		ev := FetchOffsets{Token: s.token, Group: g, All: c.has("all"), CurrentID: s.topicID}
+		if m := c.text("m", ""); m != "" {
+			ev.Member = &FetchingMember{ID: m, Epoch: MemberEpoch(c.number("e", -1))}
+		}
 		if !ev.All {
 			for _, t := range partitionsOf(c) {
 				ev.Topics = append(ev.Topics, FetchTopic{Name: t.Name, ID: s.topicID(t.Name), Partitions: t.Partitions})
@@ -150,6 +158,19 @@ func (s *script) adminEvent(c *command, g string) Event {
 		return ListGroups{Token: s.token, States: c.list("states"), Types: c.list("types")}
 	case "delete":
 		return DeleteGroups{Token: s.token, Groups: c.plain}
+	case "seek":
+		if c.has("undo") {
+			return SeekOffsets{Token: s.token, Group: g, Undo: true}
+		}
+		return SeekOffsets{Token: s.token, Group: g, Topics: s.commitEvent(c, g, "", -1).(CommitOffsets).Topics}
+	case "widen":
+		ev := TopicsWidened{Width: func(id kafka.TopicID) int32 { return s.widths[id] }}
+		for _, name := range slices.Sorted(maps.Keys(c.named)) {
+			id := s.topicID(name)
+			ev.Topics = append(ev.Topics, Widened{Name: name, ID: id, From: s.widths[id], To: int32(c.number(name, 0))})
+			s.widths[id] = int32(c.number(name, 0))
+		}
+		return ev
 	case "forget":
 		return DeleteOffsets{Token: s.token, Group: g, Topics: partitionsOf(c)}
 	case "cancel":
@@ -169,7 +190,7 @@ func (s *script) joinEvent(c *command, g, m string) Event {
 	ev := Join{
 		Token: s.token, Group: g, MemberID: m, InstanceID: c.text("i", ""), ClientID: c.text("c", "c"), ClientHost: "/10.0.0.1",
 		ProtocolType: c.text("type", "consumer"), SessionTimeout: c.duration("s", 10*time.Second), RebalanceTimeout: c.duration("r", time.Minute),
-		RequireMemberID: v >= 4, CanSkip: v >= 9, Reason: c.text("why", ""),
+		RequireMemberID: v >= 4, CanSkip: v >= 9, Reason: c.text("why", ""), Catalog: s.catalog(),
 	}
 	n := s.token
 	for i := 15; n > 0; i-- { // the digits of the token, as hex digits
@@ -183,19 +204,39 @@ func (s *script) joinEvent(c *command, g, m string) Event {
 	for p := range strings.SplitSeq(c.text("p", "range:t"), ",") {
 		name, topics, _ := strings.Cut(p, ":")
 		if p != "-" {
-			ev.Protocols = append(ev.Protocols, Protocol{Name: name, Metadata: testMetadata(ev.ProtocolType, topics)})
+			ev.Protocols = append(ev.Protocols, Protocol{Name: name, Metadata: testMetadata(ev.ProtocolType, topics, c)})
 		}
 	}
 	return ev
 }
 
+// assignment encodes "t/0+t/1" as leaders of consumers do; anything else is itself.
+func (s *script) assignment(text string) []byte {
+	if !strings.Contains(text, "/") {
+		return []byte(text)
+	}
+	plain, userData, _ := strings.Cut(text, "!")
+	a := kmsg.NewConsumerMemberAssignment()
+	a.UserData = []byte(userData)
+	for _, t := range partitionsOf(&command{plain: strings.Split(plain, "+")}) {
+		a.Topics = append(a.Topics, kmsg.ConsumerMemberAssignmentTopic{Topic: t.Name, Partitions: t.Partitions})
+	}
+	return a.AppendTo(nil)
+}
+
 // testMetadata encodes what a member reads: a consumer's as consumers do, others' as plain text.
-func testMetadata(protocolType, topics string) []byte {
+func testMetadata(protocolType, topics string, c *command) []byte {
 	if raw, ok := strings.CutPrefix(topics, "!"); ok || protocolType != consumerType {
 		return []byte(raw)
 	}
 	meta := kmsg.NewConsumerMemberMetadata()
 	meta.Topics = strings.Split(topics, "+")
+	if own, ok := c.named["own"]; ok {
+		meta.Version, meta.Generation = 2, int32(c.number("ogen", -1))
+		for _, t := range partitionsOf(&command{plain: strings.FieldsFunc(own, func(r rune) bool { return r == ',' || r == '-' })}) {
+			meta.OwnedPartitions = append(meta.OwnedPartitions, kmsg.ConsumerMemberMetadataOwnedPartition{Topic: t.Name, Partitions: t.Partitions})
+		}
+	}
 	return meta.AppendTo(nil)
 }
 
@@ -216,7 +257,7 @@ func (s *script) commitEvent(c *command, g, m string, gen Generation) Event {
 			ev.Topics[i].Partitions = append(ev.Topics[i].Partitions, p)
 			continue
 		}
-		ev.Topics = append(ev.Topics, CommitTopic{Name: name, ID: s.topicID(name), Partitions: []CommitPartition{p}})
+		ev.Topics = append(ev.Topics, CommitTopic{Name: name, ID: s.topicID(name), Width: s.widths[s.topicID(name)], Partitions: []CommitPartition{p}})
 	}
 	return ev
 }

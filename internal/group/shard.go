@@ -17,6 +17,13 @@ type Config struct {
 	ProtocolBytesMax       int           // bytes of all protocols of a member
 	RecordBytesMax         int           // bytes of the members in a group record; the log must accept batches 64 KiB larger
 	OffsetRetention        time.Duration // raised to RetentionFloor
+
+	// Of consumer groups, whose coordinator sets what members of classic groups choose.
+	ConsumerSession  time.Duration // how long a member may be silent
+	ConsumerInterval time.Duration // between two heartbeats of a member
+	ConsumerMaxSize  int           // members of a group
+	Assignors        []string      // in the order of preference: "uniform", "range"
+	Migration        Migration     // of groups with members, between the protocols
 }
 
 // Moment is the time of an event on both clocks.
@@ -36,12 +43,16 @@ type Shard struct {
 	owed     int // records of the last Step that are not applied yet
 	purge    []offsetRef
 	purging  timer
+
+	widths    map[kafka.TopicID]width // hard state: Apply alone writes it
+	growing   []growth
+	growTimer timer
 }
 
 // NewShard returns a shard to replay the log into.
 func NewShard(c Config) *Shard {
-	s := &Shard{cfg: c.withDefaults(), groups: map[string]*group{}, waiting: map[uint64]*member{}}
-	s.purging.kind = purgeTimer
+	s := &Shard{cfg: c.withDefaults(), groups: map[string]*group{}, waiting: map[uint64]*member{}, widths: map[kafka.TopicID]width{}}
+	s.purging.kind, s.growTimer.kind = purgeTimer, growTimer
 	return s
 }
 
@@ -95,10 +106,20 @@ func (s *Shard) Step(ev Event, now Moment) Effects {
 		x.deleteGroups(&ev)
 	case DeleteOffsets:
 		x.deleteOffsets(&ev)
+	case ConsumerHeartbeat:
+		x.consumerHeartbeat(&ev)
+	case DescribeConsumerGroups:
+		x.describeConsumers(&ev)
 	case Cancel:
 		x.cancel(ev.Token)
+	case ListOffsets:
+		x.listOffsets(&ev)
+	case SeekOffsets:
+		x.seek(&ev)
 	case TopicsDeleted:
 		x.topicsDeleted(ev.IDs)
+	case TopicsWidened:
+		x.topicsWidened(&ev)
 	case Loaded:
 		x.load()
 	case Tick:
@@ -119,12 +140,15 @@ func (x *step) tick() {
 		if t == nil || t.at.After(x.now.Mono) || len(x.out.Records) >= recordsMax || x.looked >= looksMax {
 			return
 		}
+		if t.kind.isOfConsumers() && t.group.owed > 0 {
+			return // a change builds on applied records alone: the next Tick goes on
+		}
 		x.timers.disarm(t)
 		switch t.kind {
 		case sessionTimer:
 			x.sessionExpired(t.group, t.member)
 		case pendingTimer:
-			x.pendingExpired(t.group, t.pending)
+			x.pendingExpired(t.group, t.id)
 		case joinTimer:
 			x.joinExpired(t.group)
 		case syncTimer:
@@ -133,6 +157,12 @@ func (x *step) tick() {
 			x.expire(t.group)
 		case purgeTimer:
 			x.purgeSome()
+		case growTimer:
+			x.growSome()
+		case consumerSessionTimer:
+			x.consumerSilent(t.group, t.id)
+		case consumerRevokeTimer:
+			x.consumerHeldOn(t.group, t.id)
 		}
 	}
 }
@@ -154,7 +184,10 @@ func (x *step) record(g *group, kv KV) {
 }
 
 func (x *step) note(g *group, n Note) {
-	n.Group, n.Generation = g.id, g.classic.generation
+	n.Group = g.id
+	if n.Generation == 0 {
+		n.Generation = g.classic.generation
+	}
 	x.out.Notes = append(x.out.Notes, n)
 }
 

@@ -12,17 +12,24 @@ const (
 	syncTimer                         // members of a generation did not ask for their assignment
 	expiryTimer                       // offsets of a group may have reached their retention
 	purgeTimer                        // more offsets of purged topics are to be removed
+	growTimer                         // more groups are to get offsets for new partitions
+
+	consumerSessionTimer // a member of a consumer group fell silent
+	consumerRevokeTimer  // it does not give up its partitions
 )
+
+// isOfConsumers says whether what the timer does is a change of a consumer group.
+func (k timerKind) isOfConsumers() bool { return k == consumerSessionTimer || k == consumerRevokeTimer }
 
 // timer belongs to the thing it watches, and is disarmed with it: a timer of a removed member never acts (C114).
 type timer struct {
-	at      time.Time
-	order   uint64 // of arming: ties are broken by it, so that a replay of events gives the same effects
-	slot    int    // place in the heap, counted from 1; 0 when not armed
-	kind    timerKind
-	group   *group
-	member  *member
-	pending string
+	at     time.Time
+	order  uint64 // of arming: ties are broken by it, so that a replay of events gives the same effects
+	slot   int    // place in the heap, counted from 1; 0 when not armed
+	kind   timerKind
+	group  *group
+	member *member
+	id     string // of a member that is pending, or in a consumer group
 }
 
 func (t *timer) isArmed() bool { return t.slot != 0 }

@@ -17,14 +17,15 @@ type failer interface {
 
 // world is a shell without a machine: a shard, its log, and two clocks.
 type world struct {
-	t     failer
-	cfg   Config
-	shard *Shard
-	log   []KV
-	now   Moment
-	kept  map[kafka.TopicID]time.Duration
-	seen  func(passed time.Duration, e Effects)
-	fast  bool // leave the checks after every step out
+	t      failer
+	cfg    Config
+	shard  *Shard
+	log    []KV
+	now    Moment
+	kept   map[kafka.TopicID]time.Duration
+	widths map[kafka.TopicID]int32
+	seen   func(passed time.Duration, e Effects)
+	fast   bool // leave the checks after every step out
 }
 
 // recordTime is when a world begins. It is also the time stamp of all records of its log: our own values carry their times themselves.
@@ -34,7 +35,7 @@ func newWorld(t failer, cfg Config) *world {
 	if cfg.MetadataMax == 0 {
 		cfg.MetadataMax = 4096
 	}
-	w := &world{t: t, cfg: cfg, now: Moment{Mono: recordTime, Wall: recordTime}, kept: map[kafka.TopicID]time.Duration{}}
+	w := &world{t: t, cfg: cfg, now: Moment{Mono: recordTime, Wall: recordTime}, kept: map[kafka.TopicID]time.Duration{}, widths: map[kafka.TopicID]int32{}}
 	w.seen = func(time.Duration, Effects) {}
 	w.shard = NewShard(cfg)
 	w.shard.Step(Loaded{}, w.now)
@@ -91,8 +92,7 @@ func (w *world) restart(cut int, compact bool) {
 		w.log = compacted(w.log)
 	}
 	w.shard = replay(w.t, w.cfg, w.log)
-	e := w.shard.Step(Loaded{}, w.now)
-	w.seen(0, e)
+	w.do(Loaded{})
 }
 
 func replay(t failer, cfg Config, log []KV) *Shard {
@@ -139,9 +139,36 @@ func hardState(s *Shard) map[string]any {
 		if g.stored != nil {
 			out["group "+id] = *g.stored
 		}
+		if g.consumer.isStored || len(g.consumer.members) > 0 || len(g.consumer.targets) > 0 {
+			out["consumer group "+id] = consumerHardState(&g.consumer)
+		}
 		for p, o := range g.sortedOffsets() {
 			out[fmt.Sprintf("offset %s %s/%d", id, p.topic, p.partition)] = o
 		}
+		for p, o := range g.undo {
+			out[fmt.Sprintf("undo %s %s/%d", id, p.topic, p.partition)] = o
+		}
+	}
+	for id, w := range s.widths {
+		out[fmt.Sprintf("width %v", id)] = w
+	}
+	return out
+}
+
+// consumerHardState is what the log says of a consumer group: all but what watches it.
+func consumerHardState(c *consumerGroup) map[string]any {
+	out := map[string]any{"epoch": c.epoch, "hash": c.hash, "since": c.sinceMs, "target epoch": c.targetEpoch}
+	for id, m := range c.members {
+		out["member "+id] = *m
+	}
+	for id, t := range c.targets {
+		out["target "+id] = t
+	}
+	for tp, id := range c.owners {
+		out["owner "+tp.String()] = id
+	}
+	for instance, id := range c.instances {
+		out["instance "+instance] = id
 	}
 	return out
 }
@@ -163,6 +190,7 @@ func (w *world) checkBooks() {
 	if waiting != len(w.shard.waiting) {
 		w.t.Fatalf("%d requests wait in groups, %d in the shard", waiting, len(w.shard.waiting))
 	}
+	delete(armed, &w.shard.growTimer)
 	for tm := range armed {
 		w.t.Fatalf("C114: a timer of kind %d belongs to nothing that lives", tm.kind)
 	}
@@ -171,6 +199,7 @@ func (w *world) checkBooks() {
 // checkGroup recounts one group, takes its timers out of armed, and returns how many requests wait in it.
 func (w *world) checkGroup(id string, g *group, armed map[*timer]bool) (waiting int) {
 	w.t.Helper()
+	w.checkConsumers(id, g, armed)
 	c := &g.classic
 	again := roster{protocolType: c.protocolType}
 	joining, unsynced, listed := 0, 0, 0
@@ -206,7 +235,7 @@ func (w *world) checkGroup(id string, g *group, armed map[*timer]bool) (waiting 
 	if !same {
 		w.t.Fatalf("group %s: the sums differ: %+v, counted %+v joining %d unsynced %d", id, c, again, joining, unsynced)
 	}
-	if (c.phase == preparing) != c.joinTimer.isArmed() || (c.unsynced > 0) != c.syncTimer.isArmed() || c.phase == empty && !g.expiry.isArmed() && len(c.pending) == 0 {
+	if (c.phase == preparing) != c.joinTimer.isArmed() || (c.unsynced > 0) != c.syncTimer.isArmed() || !g.isActive() && !g.expiry.isArmed() && len(c.pending) == 0 {
 		w.t.Fatalf("group %s: %v with timers join=%v sync=%v expiry=%v", id, c.phase, c.joinTimer.isArmed(), c.syncTimer.isArmed(), g.expiry.isArmed())
 	}
 	if c.phase == stable {
@@ -216,6 +245,36 @@ func (w *world) checkGroup(id string, g *group, armed map[*timer]bool) (waiting 
 	delete(armed, &c.syncTimer)
 	delete(armed, &g.expiry)
 	return waiting + joining
+}
+
+// checkConsumers recounts the consumer part of a group: who holds what (I7), and that every member is watched.
+func (w *world) checkConsumers(id string, g *group, armed map[*timer]bool) {
+	w.t.Helper()
+	c := &g.consumer
+	if len(c.members) > 0 && (g.stored != nil || g.classic.phase != empty) {
+		w.t.Fatalf("group %s is of two types", id)
+	}
+	held, classics := 0, 0
+	for member, m := range c.members {
+		if m.classic != nil {
+			classics++
+		}
+		for tp := range m.held() {
+			held++
+			if c.owners[tp] != member {
+				w.t.Fatalf("I7: group %s: %s holds %s, which belongs to %q", id, member, tp, c.owners[tp])
+			}
+		}
+		s := c.sessions[member]
+		if s == nil || !s.session.isArmed() || m.classic == nil && (m.state == revoking) != s.revoke.isArmed() {
+			w.t.Fatalf("group %s: nothing watches %s", id, member)
+		}
+		delete(armed, &s.session)
+		delete(armed, &s.revoke)
+	}
+	if classics != c.classics || held != len(c.owners) || len(c.sessions) != len(c.members) {
+		w.t.Fatalf("group %s: %d partitions are held and %d have owners; %d sessions of %d members", id, held, len(c.owners), len(c.sessions), len(c.members))
+	}
 }
 
 // checkStable compares a stable group with its record: a restart must bring it back as it is.

@@ -113,6 +113,9 @@ type Principal struct {
 	Name string
 }
 
+// NodePrincipal is the Type of brokers, which no client ever gets.
+const NodePrincipal = "Node"
+
 // Anonymous is the principal of an unauthenticated client on a listener that allows it.
 var Anonymous = Principal{Type: "User", Name: "ANONYMOUS"}
 

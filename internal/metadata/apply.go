@@ -51,6 +51,21 @@ func (d *draft) apply(r Record) error {
 	case ReplicaPurgeRecord:
 		return d.applyReplicaPurge(r)
 	}
+	return d.applyAccess(r)
+}
+
+// applyAccess applies the records of access.go and quota.go.
+func (d *draft) applyAccess(r Record) error {
+	switch r := r.(type) {
+	case ACLRecord:
+		return d.applyACL(r)
+	case ScramRecord:
+		return d.applyScram(r)
+	case ScramSecretRecord:
+		return d.applyScramSecret(r)
+	case QuotaRecord:
+		return d.applyQuota(r)
+	}
 	return bad("type %T is unknown", r)
 }
 

@@ -2,6 +2,10 @@ package metadata
 
 import (
 	"fmt"
+	"math"
+	"slices"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"strandline.dev/internal/kafka"
 	"strandline.dev/internal/wire"
@@ -66,6 +70,14 @@ func encodeRecord(e *wire.Encoder, r Record) {
 		e.Int32(r.Partition)
 		e.Int32(int32(r.Node))
 		e.Bool(r.Done)
+	case ACLRecord:
+		encodeACL(e, r)
+	case ScramRecord:
+		encodeScram(e, r)
+	case ScramSecretRecord:
+		e.Bytes(r.Secret)
+	case QuotaRecord:
+		encodeQuota(e, r)
 	default:
 		panic(fmt.Sprintf("metadata: record type %T has no encoding", r))
 	}
@@ -90,6 +102,10 @@ var decoders = [...]func(*wire.Decoder) Record{
 	10: func(d *wire.Decoder) Record {
 		return ReplicaPurgeRecord{Topic: d.ID(), Partition: d.Int32(), Node: node(d), Done: d.Bool()}
 	},
+	11: decodeACL,
+	12: decodeScram,
+	13: func(d *wire.Decoder) Record { return ScramSecretRecord{Secret: ownBytes(d)} },
+	14: decodeQuota,
 }
 
 func decodeRecord(d *wire.Decoder) Record {
@@ -213,5 +229,79 @@ func decodePartition(d *wire.Decoder) Record {
 	for _, list := range []*[]kafka.NodeID{&s.Replicas, &s.ISR, &s.ELR, &s.LastKnown, &s.Adding, &s.Removing} {
 		*list = wire.ReadArray(d, 4, node)
 	}
+	return r
+}
+
+func encodeACL(e *wire.Encoder, r ACLRecord) {
+	e.Int8(int8(r.ACL.Resource))
+	e.Int8(int8(r.ACL.Pattern))
+	e.String(r.ACL.Name)
+	e.String(r.ACL.Principal)
+	e.String(r.ACL.Host)
+	e.Int8(int8(r.ACL.Operation))
+	e.Int8(int8(r.ACL.Permission))
+	e.Bool(r.Removed)
+}
+
+func decodeACL(d *wire.Decoder) Record {
+	return ACLRecord{
+		ACL: ACL{
+			Resource: kmsg.ACLResourceType(d.Int8()), Pattern: kmsg.ACLResourcePatternType(d.Int8()), Name: d.String(), Principal: d.String(),
+			Host: d.String(), Operation: kmsg.ACLOperation(d.Int8()), Permission: kmsg.ACLPermissionType(d.Int8()),
+		},
+		Removed: d.Bool(),
+	}
+}
+
+// ownBytes reads bytes that the record keeps; none are nil.
+func ownBytes(d *wire.Decoder) []byte {
+	if b := d.Bytes(); len(b) > 0 {
+		return slices.Clone(b)
+	}
+	return nil
+}
+
+func encodeScram(e *wire.Encoder, r ScramRecord) {
+	c := r.Credential
+	e.String(c.User)
+	e.Int8(int8(c.Mechanism))
+	e.Int32(c.Iterations)
+	e.Bytes(c.Salt)
+	e.Bytes(c.StoredKey)
+	e.Bytes(c.ServerKey)
+	e.Bool(r.Removed)
+}
+
+func decodeScram(d *wire.Decoder) Record {
+	return ScramRecord{
+		Credential: ScramCredential{
+			User: d.String(), Mechanism: ScramMechanism(d.Int8()), Iterations: d.Int32(),
+			Salt: ownBytes(d), StoredKey: ownBytes(d), ServerKey: ownBytes(d),
+		},
+		Removed: d.Bool(),
+	}
+}
+
+func encodeQuota(e *wire.Encoder, r QuotaRecord) {
+	q := r.Quota
+	for _, p := range []QuotaName{q.Entity.User, q.Entity.Client, q.Entity.IP} {
+		e.Int8(int8(p.Scope))
+		e.String(p.Name)
+	}
+	e.Int8(int8(q.Kind))
+	e.Uint64(math.Float64bits(q.Value))
+	e.Bool(r.Removed)
+}
+
+func decodeQuota(d *wire.Decoder) Record {
+	var r QuotaRecord
+	for _, p := range []*QuotaName{&r.Quota.Entity.User, &r.Quota.Entity.Client, &r.Quota.Entity.IP} {
+		p.Scope, p.Name = QuotaScope(d.Int8()), d.String()
+	}
+	r.Quota.Kind, r.Quota.Value = QuotaKind(d.Int8()), math.Float64frombits(d.Uint64())
+	if math.IsNaN(r.Quota.Value) {
+		d.Fail(wire.ErrMalformed) // many encodings of no value
+	}
+	r.Removed = d.Bool()
 	return r
 }

@@ -45,13 +45,16 @@ var eventLayouts = []layout{
 	laid(1, (*coder).registerBroker), laid(2, (*coder).brokerReady), laid(3, (*coder).fenceBroker),
 	laid(4, (*coder).createTopics), laid(5, (*coder).deleteTopics), laid(6, (*coder).restoreTopic), laid(7, (*coder).purgeTopic),
 	laid(8, func(c *coder, v *ExpireTrash) { c.time(&v.Now) }),
-	laid(9, (*coder).replicaPurged), laid(10, (*coder).createPartitions), laid(11, (*coder).alterConfigs), laid(12, (*coder).allocateProducerIDs),
+	laid(9, (*coder).replicasPurged), laid(10, (*coder).createPartitions), laid(11, (*coder).alterConfigs), laid(12, (*coder).allocateProducerIDs),
 	laid(13, func(c *coder, v *FinishTopics) { c.time(&v.Now) }),
 	laid(14, (*coder).electLeaders), laid(15, (*coder).alterAssignments), laid(16, (*coder).alterISR), laid(17, (*coder).reportDamage),
 	laid(18, (*coder).drainBroker), laid(19, (*coder).removeBroker), laid(20, (*coder).recoverPartitions),
 	laid(21, func(c *coder, v *BalanceLeaders) { num64(c, &v.Max) }),
 	laid(22, func(c *coder, v *ContinueDrains) { num64(c, &v.Seed); num64(c, &v.Max) }),
 	laid(23, func(c *coder, v *RaiseInternal) { num64(c, &v.Seed); num64(c, &v.Factor); num64(c, &v.Max) }),
+	laid(24, func(c *coder, v *CreateACLs) { c.principal(&v.Principal); array(c, &v.ACLs, 9, (*coder).acl) }),
+	laid(25, func(c *coder, v *DeleteACLs) { c.principal(&v.Principal); array(c, &v.Filters, 9, (*coder).aclFilter) }),
+	laid(26, (*coder).alterScram), laid(27, (*coder).alterQuotas),
 }
 
 // EncodeEvent appends an event to dst: type and version, then its fields in the order of the struct.
@@ -118,6 +121,7 @@ func (c *coder) registerBroker(v *RegisterBroker) {
 	c.tps(&v.Unclean)
 	c.tps(&v.Damaged)
 	num64(c, &v.HolderSilent)
+	c.bool(&v.Former)
 }
 
 func (c *coder) brokerReady(v *BrokerReady) {
@@ -182,10 +186,9 @@ func (c *coder) purgeTopic(v *PurgeTopic) {
 	c.id(&v.ID)
 }
 
-func (c *coder) replicaPurged(v *ReplicaPurged) {
-	c.id(&v.Topic)
-	num32(c, &v.Partition)
+func (c *coder) replicasPurged(v *ReplicasPurged) {
 	num32(c, &v.Node)
+	c.tps(&v.Partitions)
 }
 
 func (c *coder) createPartitions(v *CreatePartitions) {
@@ -298,4 +301,63 @@ func (c *coder) recoverPartitions(v *RecoverPartitions) {
 		c.end()
 	})
 	c.bool(&v.Whole)
+}
+
+func (c *coder) acl(v *ACL) {
+	num32(c, &v.Resource)
+	num32(c, &v.Pattern)
+	c.text(&v.Name)
+	c.text(&v.Principal)
+	c.text(&v.Host)
+	num32(c, &v.Operation)
+	num32(c, &v.Permission)
+	c.end()
+}
+
+func (c *coder) aclFilter(v *ACLFilter) {
+	num32(c, &v.Resource)
+	c.maybe(&v.Name)
+	num32(c, &v.Pattern)
+	c.maybe(&v.Principal)
+	c.maybe(&v.Host)
+	num32(c, &v.Operation)
+	num32(c, &v.Permission)
+	c.end()
+}
+
+func (c *coder) alterScram(v *AlterScram) {
+	c.principal(&v.Principal)
+	array(c, &v.Remove, 6, func(c *coder, n *ScramName) {
+		c.text(&n.User)
+		num32(c, &n.Mechanism)
+		c.end()
+	})
+	array(c, &v.Set, 12, func(c *coder, s *ScramCredential) {
+		c.text(&s.User)
+		num32(c, &s.Mechanism)
+		num32(c, &s.Iterations)
+		c.bytes(&s.Salt)
+		c.bytes(&s.StoredKey)
+		c.bytes(&s.ServerKey)
+		c.end()
+	})
+	c.bytes(&v.Secret)
+}
+
+func (c *coder) alterQuotas(v *AlterQuotas) {
+	c.principal(&v.Principal)
+	array(c, &v.Entities, 17, func(c *coder, q *QuotaChange) {
+		for _, p := range []*QuotaName{&q.Entity.User, &q.Entity.Client, &q.Entity.IP} {
+			num32(c, &p.Scope)
+			c.text(&p.Name)
+		}
+		array(c, &q.Ops, 14, func(c *coder, o *QuotaOp) {
+			num32(c, &o.Kind)
+			c.float(&o.Value)
+			c.bool(&o.Remove)
+			c.end()
+		})
+		c.end()
+	})
+	c.bool(&v.ValidateOnly)
 }

@@ -9,7 +9,7 @@ var replyLayouts = []layout{
 	laid(1, (*coder).registered), laid(2, (*coder).brokerChanged),
 	laid(3, list(30, (*coder).topicResult)), laid(4, list(29, (*coder).deleteResult)), laid(5, (*coder).restoreResult),
 	laid(6, func(c *coder, v *Expired) { array(c, &v.Topics, 16, (*coder).id) }),
-	laid(7, func(c *coder, v *Purged) { c.bool(&v.Done) }),
+	laid(7, func(c *coder, v *Purged) { num64(c, &v.Done) }),
 	laid(8, list(18, (*coder).partitionsResult)), laid(9, (*coder).alterResult), laid(10, (*coder).producerIDs),
 	laid(11, list(10, func(c *coder, v *ElectionResult) { c.outcome(&v.Outcome); c.named(&v.NamedPartition) })),
 	laid(12, list(10, func(c *coder, v *AssignmentResult) { c.outcome(&v.Outcome); c.named(&v.NamedPartition) })),
@@ -21,6 +21,10 @@ var replyLayouts = []layout{
 	laid(18, list(30, (*coder).recovered)),
 	laid(19, func(c *coder, v *Balanced) { num64(c, &v.Moved); num64(c, &v.Left) }),
 	laid(20, func(c *coder, v *MovesBegun) { num64(c, &v.Begun); num64(c, &v.Stuck) }),
+	laid(21, list(6, func(c *coder, v *ACLCreated) { c.outcome(&v.Outcome) })),
+	laid(22, list(7, func(c *coder, v *ACLsDeleted) { c.outcome(&v.Outcome); array(c, &v.ACLs, 9, (*coder).acl) })),
+	laid(23, list(7, func(c *coder, v *ScramAltered) { c.outcome(&v.Outcome); c.text(&v.User) })),
+	laid(24, list(6, func(c *coder, v *QuotaAltered) { c.outcome(&v.Outcome) })),
 }
 
 // list makes the layout of a list of results from that of one.

@@ -2,6 +2,7 @@ package metadata
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -40,6 +41,12 @@ func num64[T wide](c *coder, v *T) {
 	*v = T(c.d.Int64())
 }
 
+func (c *coder) float(v *float64) {
+	n := math.Float64bits(*v)
+	num64(c, &n)
+	*v = math.Float64frombits(n)
+}
+
 func (c *coder) bool(v *bool) {
 	if c.d == nil {
 		c.e.Bool(*v)
@@ -62,6 +69,15 @@ func (c *coder) maybe(v **string) {
 		return
 	}
 	*v = c.d.NullableString()
+}
+
+// bytes does not keep what it was decoded from; the empty slice is nil.
+func (c *coder) bytes(v *[]byte) {
+	if c.d == nil {
+		c.e.Bytes(*v)
+		return
+	}
+	*v = ownBytes(c.d)
 }
 
 func (c *coder) id(v *kafka.ID) {

@@ -64,8 +64,8 @@ func (d *decider) createTopic(ev CreateTopics, n NewTopic) TopicResult {
 	for p, replicas := range plan {
 		d.write(PartitionRecord{Topic: n.ID, Partition: int32(p), State: d.newPartition(replicas)})
 	}
-	d.write(TopicStateRecord{ID: n.ID, State: StateReady, Version: 1})
-	r.ID, r.Partitions, r.ReplicationFactor, r.Version = n.ID, int32(len(plan)), int16(len(plan[0])), 1
+	d.write(TopicStateRecord{ID: n.ID, State: StateReady, Version: FirstVersion})
+	r.ID, r.Partitions, r.ReplicationFactor, r.Version = n.ID, int32(len(plan)), int16(len(plan[0])), FirstVersion
 	return r
 }
 
@@ -217,11 +217,7 @@ func newConfigs(n NewTopic, rf int) (map[string]string, Outcome) {
 		}
 		configs[k] = *n.Configs[k]
 	}
-	validate := config.ValidateTopic
-	if n.Internal {
-		validate = config.ValidateInternal
-	}
-	if no := configOutcome(validate(configs)); !no.OK() {
+	if no := configOutcome(config.ValidateTopic(configs)); !no.OK() {
 		return nil, no
 	}
 	def := "1"

@@ -29,8 +29,8 @@ func (i *Image) Decide(ev Event) Decision {
 		reply = d.purgeTopic(ev)
 	case ExpireTrash:
 		reply = d.expireTrash(ev)
-	case ReplicaPurged:
-		reply = d.replicaPurged(ev)
+	case ReplicasPurged:
+		reply = d.replicasPurged(ev)
 	case CreatePartitions:
 		reply = d.createPartitions(ev)
 	case AlterConfigs:
@@ -49,7 +49,7 @@ func (i *Image) Decide(ev Event) Decision {
 	return Decision{Records: d.records, Reply: reply}
 }
 
-// decideReplicas answers the events about replicas and the brokers that hold them.
+// decideReplicas answers the events about replicas, the brokers that hold them, and access.
 func (d *decider) decideReplicas(ev Event) any {
 	switch ev := ev.(type) {
 	case AlterISR:
@@ -68,6 +68,14 @@ func (d *decider) decideReplicas(ev Event) any {
 		return d.continueDrains(ev)
 	case RaiseInternal:
 		return d.raiseInternal(ev)
+	case CreateACLs:
+		return d.createACLs(ev)
+	case DeleteACLs:
+		return d.deleteACLs(ev)
+	case AlterScram:
+		return d.alterScram(ev)
+	case AlterQuotas:
+		return d.alterQuotas(ev)
 	}
 	panic(fmt.Sprintf("metadata: no decision for event %T", ev))
 }

@@ -23,5 +23,5 @@
 // Files: image.go, apply*.go, table.go (the persistent sorted map under the Image); record.go, codec.go, snapshot.go; event.go, reply.go,
 // codec_event.go, codec_reply.go, coder.go (how they travel between nodes); decide.go; one file per decision: register.go, fence.go, elect.go,
 // create.go, place.go, partitions.go, remove.go, configs.go, preferred.go, isr.go, assignments.go, move.go, drain.go, raise.go, balance.go (and
-// recovery), resume.go; internal.go (what may not be done to the brokers' own topics); names.go, limits.go, errors.go.
+// recovery), resume.go; access.go, access_decide.go (ACLs and credentials); quota.go, quota_decide.go; internal.go (what may not be done to the brokers' own topics); names.go, limits.go, errors.go.
 package metadata

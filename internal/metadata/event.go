@@ -39,6 +39,8 @@ type RegisterBroker struct {
 	Unclean []kafka.TopicPartition
 	// Damaged are replicas whose bytes were found damaged (I4).
 	Damaged []kafka.TopicPartition
+	// Former says that this disk was registered before, in an earlier process or in this one: the node is no newcomer.
+	Former bool
 	// HolderSilent is how long the present holder of the node id has not been heard by this controller; 0 when it is heard.
 	HolderSilent time.Duration
 }
@@ -133,11 +135,10 @@ type ExpireTrash struct {
 	Now time.Time
 }
 
-// ReplicaPurged says that a node has deleted a replica's directory. Reply: Purged.
-type ReplicaPurged struct {
-	Topic     kafka.TopicID
-	Partition int32
-	Node      kafka.NodeID
+// ReplicasPurged says that a node has deleted the directories of replicas. Reply: Purged.
+type ReplicasPurged struct {
+	Node       kafka.NodeID
+	Partitions []kafka.TopicPartition
 }
 
 // CreatePartitions adds partitions. Reply: []PartitionsResult in the order of Topics.
@@ -349,6 +350,57 @@ type RaiseInternal struct {
 	Max    int
 }
 
+// CreateACLs adds rules of access. Reply: []ACLCreated in the order of ACLs.
+type CreateACLs struct {
+	Principal kafka.Principal
+	ACLs      []ACL
+}
+
+// DeleteACLs removes the rules of access that any of the filters selects. Reply: []ACLsDeleted in the order of Filters.
+type DeleteACLs struct {
+	Principal kafka.Principal
+	Filters   []ACLFilter
+}
+
+// AlterScram removes and sets credentials of users. Reply: []ScramAltered, those of Remove first.
+type AlterScram struct {
+	Principal kafka.Principal
+	Remove    []ScramName
+	Set       []ScramCredential
+	// Secret is random: it becomes the Image's ScramSecret if that has none.
+	Secret []byte
+}
+
+// ScramName names a credential.
+type ScramName struct {
+	User      string
+	Mechanism ScramMechanism
+}
+
+// AlterQuotas changes quotas, those of each entity whole or not at all. Reply: []QuotaAltered in the order of Entities.
+type AlterQuotas struct {
+	Principal    kafka.Principal
+	Entities     []QuotaChange
+	ValidateOnly bool
+}
+
+// QuotaChange changes the quotas of one entity.
+type QuotaChange struct {
+	Entity QuotaEntity
+	Ops    []QuotaOp
+}
+
+// QuotaOp sets or removes one quota.
+type QuotaOp struct {
+	Kind   QuotaKind
+	Value  float64
+	Remove bool
+}
+
+func (AlterQuotas) event()         {}
+func (CreateACLs) event()          {}
+func (DeleteACLs) event()          {}
+func (AlterScram) event()          {}
 func (RegisterBroker) event()      {}
 func (BrokerReady) event()         {}
 func (FenceBroker) event()         {}
@@ -357,7 +409,7 @@ func (DeleteTopics) event()        {}
 func (RestoreTopic) event()        {}
 func (PurgeTopic) event()          {}
 func (ExpireTrash) event()         {}
-func (ReplicaPurged) event()       {}
+func (ReplicasPurged) event()      {}
 func (CreatePartitions) event()    {}
 func (AlterConfigs) event()        {}
 func (AllocateProducerIDs) event() {}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/twmb/franz-go/pkg/kmsg"
+
 	"strandline.dev/internal/kafka"
 )
 
@@ -37,6 +39,26 @@ func goldenRecords() []Record {
 		ConfigRecord{Node: kafka.NoNode, Key: "num.partitions"},
 		ProducerIDsRecord{Next: 2000},
 		ReplicaPurgeRecord{Topic: topic, Partition: 2, Node: 3, Done: true},
+		ACLRecord{ACL: testACL()},
+		ACLRecord{ACL: testACL(), Removed: true},
+		ScramRecord{Credential: testScram()},
+		ScramRecord{Credential: ScramCredential{User: "alice", Mechanism: ScramSHA512}, Removed: true},
+		ScramSecretRecord{Secret: bytes.Repeat([]byte{7}, scramSecretMin)},
+		QuotaRecord{Quota: Quota{QuotaEntity{User: QuotaNamed("alice"), Client: QuotaDefault()}, QuotaProduce, 1048576}},
+		QuotaRecord{Quota: Quota{QuotaEntity{IP: QuotaNamed("10.0.0.1")}, QuotaConnection, 0}, Removed: true},
+	}
+}
+
+func testACL() ACL {
+	return ACL{
+		Resource: kmsg.ACLResourceTypeTopic, Pattern: kmsg.ACLResourcePatternTypePrefixed, Name: "orders", Principal: "User:alice", Host: AnyHost,
+		Operation: kmsg.ACLOperationRead, Permission: kmsg.ACLPermissionTypeAllow,
+	}
+}
+
+func testScram() ScramCredential {
+	return ScramCredential{
+		User: "alice", Mechanism: ScramSHA256, Iterations: 4096, Salt: []byte("salt"), StoredKey: bytes.Repeat([]byte{1}, 32), ServerKey: bytes.Repeat([]byte{2}, 32),
 	}
 }
 
@@ -95,6 +117,8 @@ func goldenImage(t testing.TB) *Image {
 			apply(TopicStateRecord{ID: id, State: StatePurging, Version: 2}, ReplicaPurgeRecord{Topic: id, Partition: 1, Node: 2, Done: true})
 		}
 	}
+	apply(ACLRecord{ACL: testACL()}, ScramSecretRecord{Secret: bytes.Repeat([]byte{7}, scramSecretMin)}, ScramRecord{Credential: testScram()})
+	apply(QuotaRecord{Quota: Quota{QuotaEntity{Client: QuotaNamed("batch")}, QuotaRequest, 12.5}})
 	moved := one
 	moved.Replicas, moved.ELR, moved.PartitionEpoch = []kafka.NodeID{1}, nil, 4
 	apply(PartitionRecord{Topic: testID("ready"), Partition: 1, State: moved})

@@ -42,6 +42,9 @@ func (s TopicState) String() string {
 	return "unknown"
 }
 
+// FirstVersion is the topicVersion of a topic that nobody has changed yet.
+const FirstVersion int64 = 1
+
 // Topic is a topic in an Image. It is immutable: nothing reachable from it may be changed.
 //
 // Its fields are what describe answers show, and what the records of topics carry.
@@ -49,7 +52,7 @@ type Topic struct {
 	ID      kafka.TopicID
 	Name    string
 	State   TopicState
-	Version int64 // topicVersion: +1 per administrative change, 1 when ready for the first time
+	Version int64 // topicVersion: +1 per administrative change, FirstVersion when ready for the first time
 	Created time.Time
 	Owner   string
 	// Configs are the overrides as stored; config.ResolveTopic and config.DescribeTopic read them.
@@ -63,6 +66,9 @@ type Topic struct {
 	expected int32 // partitions announced by the TopicRecord
 	pending  int   // replicas that have still to be purged
 }
+
+// PendingPurges counts the replicas of a purged topic whose nodes have not confirmed yet that the directory is gone.
+func (t *Topic) PendingPurges() int { return t.pending }
 
 // Broker is a registered broker in an Image. It is immutable.
 type Broker struct {
@@ -112,6 +118,9 @@ type Image struct {
 	trash  table[trashKey, *Topic]      // deleted
 	purges table[purgeKey, struct{}]    // directories to delete (I10)
 
+	access access
+	quotas table[quotaKey, float64]
+
 	partitions int // of topics that are not purging
 	loads      map[kafka.NodeID]load
 }
@@ -124,6 +133,8 @@ func Empty() *Image {
 		alike:  table[string, kafka.TopicID]{compare: strings.Compare},
 		trash:  table[trashKey, *Topic]{compare: compareTrash},
 		purges: table[purgeKey, struct{}]{compare: comparePurges},
+		access: emptyAccess(),
+		quotas: table[quotaKey, float64]{compare: compareQuotas},
 	}
 }
 
@@ -215,6 +226,9 @@ func (i *Image) PendingPurges(node kafka.NodeID) []kafka.TopicPartition {
 	}
 	return out
 }
+
+// SamePurges says that two Images ask for the same directories to be deleted. It is cheap; false may also mean that nothing changed for one node.
+func (i *Image) SamePurges(other *Image) bool { return i.purges.same(&other.purges) }
 
 // PurgePending says whether the node is to delete its directory of the partition (I10).
 func (i *Image) PurgePending(node kafka.NodeID, tp kafka.TopicPartition) bool {

@@ -18,6 +18,19 @@ const (
 	ReplicationFactorMax = config.ReplicationFactorMax
 	// ProducerIDBlockMax bounds one block of producer ids: a broker asks again long before an int64 runs out.
 	ProducerIDBlockMax = 1 << 20
+	// ACLsMax bounds the rules of access: some 200 bytes each on every node. ScramCredentialsMax bounds those of users, some 300 bytes each.
+	ACLsMax             = 20_000
+	ScramCredentialsMax = 20_000
+	// ScramIterationsMin and ScramIterationsMax are Kafka's: fewer are guessed too fast, more would let a client keep others busy.
+	ScramIterationsMin = 4096
+	ScramIterationsMax = 16384
+	// scramSecretMin is the least length of ScramSecret: that of the hash made with it.
+	scramSecretMin = 32
+	// aclTextMax bounds names, principals, hosts and salts in ACLs and credentials.
+	aclTextMax = 512
+	// QuotasMax bounds the quotas, some 150 bytes each on every node, and quotaNameMax the names in them: client ids are longer than users.
+	QuotasMax    = 20_000
+	quotaNameMax = 1024
 	// listenersMax and rolesMax bound what a registration can carry.
 	listenersMax = config.ListenersMax
 	rolesMax     = 4

@@ -33,6 +33,8 @@ func filled(t reflect.Type, n *int) reflect.Value {
 		v.SetBool(true)
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
 		v.SetInt(int64(*n % 100))
+	case reflect.Float64:
+		v.SetFloat(float64(*n) + 0.5)
 	case reflect.Uint8, reflect.Uint64:
 		v.SetUint(uint64(*n % 100))
 	case reflect.String:

@@ -142,7 +142,7 @@ func TestC080_HalfMadeTopicsAreRemoved(t *testing.T) {
 func TestI10_RemovedBroker(t *testing.T) {
 	i := newTestStep(t, newTestImage(t, 2), testTopic("a", 1, 2))
 	i = newTestStep(t, i, DeleteTopics{Topics: []DeleteTopic{{Name: "a"}}, Dev: true})
-	i = newTestStep(t, i, ReplicaPurged{Topic: testID("a"), Node: 1})
+	i = newTestStep(t, i, ReplicasPurged{Node: 1, Partitions: []kafka.TopicPartition{{Topic: testID("a")}}})
 	if i.TopicByID(testID("a")) == nil || len(i.PendingPurges(2)) != 1 || len(i.PendingPurges(1)) != 0 {
 		t.Fatal("the topic was forgotten while node 2 has its directory")
 	}

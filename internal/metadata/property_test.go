@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kmsg"
 	"pgregory.net/rapid"
 
 	"strandline.dev/internal/kafka"
@@ -170,13 +171,38 @@ func (w *world) replicaEvent(t *rapid.T, node kafka.NodeID, epoch kafka.BrokerEp
 	return AlterAssignments{Partitions: []NewAssignment{{named[at], target, rapid.IntRange(0, 3).Draw(t, "cancel") == 0}}}
 }
 
+// accessEvent changes who may come in and do what.
+func (w *world) accessEvent(t *rapid.T) Event {
+	acl := testACL()
+	acl.Principal = rapid.SampledFrom([]string{"User:a", "User:b", AnyPrincipal}).Draw(t, "principal")
+	acl.Name = rapid.SampledFrom([]string{"a", "b", "ab"}).Draw(t, "resource")
+	scram := testScram()
+	scram.User = rapid.SampledFrom([]string{"a", "b"}).Draw(t, "user")
+	entity := QuotaEntity{User: QuotaName{ScopeNamed, scram.User}, Client: rapid.SampledFrom([]QuotaName{{}, QuotaDefault(), QuotaNamed("c")}).Draw(t, "client")}
+	switch rapid.IntRange(0, 4).Draw(t, "about access") {
+	case 4:
+		op := QuotaOp{QuotaProduce, float64(rapid.IntRange(0, 3).Draw(t, "rate")), rapid.Bool().Draw(t, "remove")}
+		return AlterQuotas{Entities: []QuotaChange{{entity, []QuotaOp{op}}}, ValidateOnly: rapid.Bool().Draw(t, "validate only")}
+	case 0:
+		return DeleteACLs{Filters: []ACLFilter{{Resource: kmsg.ACLResourceTypeAny, Pattern: kmsg.ACLResourcePatternTypeMatch, Name: &acl.Name,
+			Operation: kmsg.ACLOperationAny, Permission: kmsg.ACLPermissionTypeAny}}}
+	case 1:
+		return AlterScram{Remove: []ScramName{{scram.User, scram.Mechanism}}}
+	case 2:
+		return AlterScram{Set: []ScramCredential{scram}, Secret: bytes.Repeat([]byte{9}, scramSecretMin)}
+	}
+	return CreateACLs{ACLs: []ACL{acl}}
+}
+
 func (w *world) event(t *rapid.T) Event {
 	node := kafka.NodeID(rapid.IntRange(1, 4).Draw(t, "node"))
 	epoch := kafka.BrokerEpoch(0)
 	if b := w.image.Broker(node); b != nil {
 		epoch = b.Epoch
 	}
-	switch rapid.IntRange(0, 20).Draw(t, "event") {
+	switch rapid.IntRange(0, 22).Draw(t, "event") {
+	case 21, 22:
+		return w.accessEvent(t)
 	case 14, 15, 16:
 		return w.rejoin(t)
 	case 17, 18, 19, 20:
@@ -203,7 +229,7 @@ func (w *world) event(t *rapid.T) Event {
 		return ExpireTrash{Now: w.now.Add(time.Duration(rapid.IntRange(0, 48).Draw(t, "hours")) * time.Hour)}
 	case 10:
 		if ps := w.image.PendingPurges(node); len(ps) > 0 {
-			return ReplicaPurged{Topic: ps[0].Topic, Partition: ps[0].Partition, Node: node}
+			return ReplicasPurged{Node: node, Partitions: ps[:rapid.IntRange(1, len(ps)).Draw(t, "purged")]}
 		}
 		return AllocateProducerIDs{Node: node, Epoch: epoch, Count: 10}
 	case 11:

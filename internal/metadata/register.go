@@ -62,6 +62,10 @@ func (d *decider) mayTake(old *Broker, ev RegisterBroker) Outcome {
 			return refused(kafka.DuplicateBrokerRegistration, "data directory %s belongs to node %v; node %v must have its own", ev.Directory, b.ID, ev.Node)
 		}
 	}
+	if old == nil && ev.Former {
+		return refused(kafka.InvalidRegistration, "node %v is not in the cluster any more: it was removed, and its data directory (%s) is from before; "+
+			"to add it back, stop it, empty the directory, and start it", ev.Node, ev.Directory)
+	}
 	if old == nil || sameProcess(old, ev) || old.Directory == ev.Directory && ev.StartNumber > old.StartNumber {
 		return Outcome{}
 	}

@@ -152,11 +152,13 @@ func (d *decider) writePurge(t *Topic) {
 	})
 }
 
-// replicaPurged takes note that a directory is gone. A repeated report changes nothing.
-func (d *decider) replicaPurged(ev ReplicaPurged) Purged {
-	if !d.PurgePending(ev.Node, kafka.TopicPartition{Topic: ev.Topic, Partition: ev.Partition}) {
-		return Purged{}
+// replicasPurged takes note that directories are gone. A repeated report changes nothing.
+func (d *decider) replicasPurged(ev ReplicasPurged) (out Purged) {
+	for _, tp := range ev.Partitions {
+		if d.PurgePending(ev.Node, tp) {
+			d.write(ReplicaPurgeRecord{Topic: tp.Topic, Partition: tp.Partition, Node: ev.Node, Done: true})
+			out.Done++
+		}
 	}
-	d.write(ReplicaPurgeRecord{Topic: ev.Topic, Partition: ev.Partition, Node: ev.Node, Done: true})
-	return Purged{Done: true}
+	return out
 }

@@ -76,9 +76,9 @@ type Expired struct {
 	Topics []kafka.TopicID
 }
 
-// Purged answers ReplicaPurged. Done is false when nothing was pending.
+// Purged answers ReplicasPurged: how many of the directories were waited for.
 type Purged struct {
-	Done bool
+	Done int
 }
 
 // PartitionsResult is the answer for one topic of CreatePartitions.
@@ -170,4 +170,26 @@ type Balanced struct {
 type MovesBegun struct {
 	// Begun partitions have a move from now on. Stuck ones should, and no broker can take the replica.
 	Begun, Stuck int
+}
+
+// ACLCreated is the answer for one rule of CreateACLs.
+type ACLCreated struct {
+	Outcome
+}
+
+// ACLsDeleted is the answer for one filter of DeleteACLs.
+type ACLsDeleted struct {
+	Outcome
+	ACLs []ACL
+}
+
+// ScramAltered is the answer for one credential of AlterScram.
+type ScramAltered struct {
+	Outcome
+	User string
+}
+
+// QuotaAltered is the answer for one entity of AlterQuotas.
+type QuotaAltered struct {
+	Outcome
 }

@@ -140,7 +140,7 @@ func (s *script) event(c command) Event {
 			Now: s.now, NextVersion: s.version + 1, Node: c.node("node"), Incarnation: c.id("incarnation"), Directory: c.id("dir"),
 			StartNumber: uint64(c.number("start", 1)), BootID: c.text("boot", "boot-1"), Rack: c.text("rack", ""),
 			ClusterAddress: "host:1", Listeners: []Listener{{"plain", "host", 9092}}, Roles: []string{"controller", "broker"},
-			Unclean: s.replicas(c.list("unclean")), Damaged: s.replicas(c.list("damaged")), HolderSilent: c.duration("silent"),
+			Unclean: s.replicas(c.list("unclean")), Damaged: s.replicas(c.list("damaged")), HolderSilent: c.duration("silent"), Former: c.flag("former"),
 		}
 	case "ready":
 		return BrokerReady{Now: s.now, Node: c.node("node"), Epoch: s.epoch(c)}
@@ -181,7 +181,7 @@ func (s *script) topicEvent(c command, who kafka.Principal) Event {
 	case "expire":
 		return ExpireTrash{Now: s.now}
 	case "purged":
-		return ReplicaPurged{Topic: c.id("id"), Partition: int32(c.number("partition", 0)), Node: c.node("node")}
+		return ReplicasPurged{Node: c.node("node"), Partitions: []kafka.TopicPartition{{Topic: c.id("id"), Partition: int32(c.number("partition", 0))}}}
 	case "alter":
 		return AlterConfigs{
 			Now: s.now, Principal: who, Resource: c.resource(), Ops: c.ops(), Replace: c.flag("replace"), ValidateOnly: c.flag("validate-only"),

@@ -1,6 +1,7 @@
 package metadata
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"reflect"
@@ -368,12 +369,15 @@ func differs(a, b *Image) string {
 		return "brokers or voters differ"
 	case len(a.loads)+len(b.loads) > 0 && !maps.Equal(a.loads, b.loads):
 		return fmt.Sprintf("loads differ: %v, %v", a.loads, b.loads)
+	case !bytes.Equal(a.access.secret, b.access.secret):
+		return "SCRAM secrets differ"
 	case len(a.configs)+len(b.configs) > 0 && !reflect.DeepEqual(a.configs, b.configs):
 		return "broker configs differ"
 	}
 	for _, why := range []string{
 		tablesDiffer("topics", a.topics, b.topics), tablesDiffer("names", a.names, b.names), tablesDiffer("alike", a.alike, b.alike),
 		tablesDiffer("trash", a.trash, b.trash), tablesDiffer("purges", a.purges, b.purges),
+		tablesDiffer("acls", a.access.acls, b.access.acls), tablesDiffer("scram", a.access.scram, b.access.scram),
 	} {
 		if why != "" {
 			return why

@@ -54,6 +54,7 @@ func (i *Image) records() []Record {
 	if i.producerID != 0 {
 		rs = append(rs, ProducerIDsRecord{Next: i.producerID})
 	}
+	rs = i.quotaRecords(i.access.records(rs))
 	for _, t := range i.topics.all() {
 		rs = i.appendTopic(rs, t)
 	}

@@ -35,6 +35,11 @@ func (t *table[K, V]) chunkOf(k K) int {
 	return min(i, max(len(t.chunks)-1, 0))
 }
 
+// same says that two tables are one: neither has been changed since the other was copied from it.
+func (t *table[K, V]) same(other *table[K, V]) bool {
+	return t.size == other.size && (t.size == 0 || &t.chunks[0] == &other.chunks[0])
+}
+
 // get returns the value of a key.
 func (t *table[K, V]) get(k K) (V, bool) {
 	var zero V

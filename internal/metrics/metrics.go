@@ -3,8 +3,9 @@
 // Knows: names, help texts, label sets and buckets. Does not know: when a number changes; the owner of the event calls the
 // instrument. Names are fixed by the contract and never change meaning.
 //
-// Cardinality is bounded: the only label that input can grow is the topic name of ProduceFailures, capped at
-// topicLabelsMax distinct topics, after which failures are counted under topic="other" (I14).
+// Cardinality is bounded (I14): the topic names of ProduceFailed are capped at topicLabelsMax, its clients with clientFailuresMax, the groups
+// of Backlogs at groupLabelsMax, the clients of ClientClocks at clientClocksMax and those of Throttled at clientLabelsMax; what is beyond counts
+// under "other". What is by partition or by client is at /metrics/detail alone.
 //
 // Concurrency: all methods may be called from any goroutine.
 package metrics
@@ -33,14 +34,20 @@ type Registry struct {
 	// Peer are the instruments of calls between nodes.
 	Peer *Peer
 
-	prom *prometheus.Registry
+	prom   *prometheus.Registry
+	detail *prometheus.Registry // a line or more for each partition: apart, so that it is asked for rarely
 }
 
 // New returns a registry with all instruments at zero, plus the Go runtime's and the process's.
 func New() *Registry {
 	p := prometheus.NewRegistry()
 	p.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return &Registry{Broker: newBroker(p), Storage: newStorage(p), Peer: newPeer(p), prom: p}
+	detail := prometheus.NewRegistry()
+	r := &Registry{Broker: newBroker(p, detail), Storage: newStorage(p), Peer: newPeer(p), prom: p, detail: detail}
+	p.MustRegister(groupCollector{r.Broker.Backlogs})
+	r.detail.MustRegister(partitionCollector{r.Broker.Backlogs})
+	r.detail.MustRegister(r.Broker.ClientClocks)
+	return r
 }
 
 // Handler serves the registry as a Prometheus scrape target.
@@ -51,6 +58,15 @@ func (r *Registry) Handler() http.Handler {
 // GaugeFunc registers a gauge whose value is read by f at each scrape; f must not block.
 func (r *Registry) GaugeFunc(name, help string, f func() float64) {
 	r.prom.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f))
+}
+
+// CertificateExpiry registers how many seconds the certificate of one listener or use is still valid, negative when it has ended. f is called at
+// each scrape and must not block.
+func (r *Registry) CertificateExpiry(certificate string, f func() float64) {
+	r.prom.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "strandline_tls_certificate_expiry_seconds", Help: "Seconds until the certificate in use ends.",
+		ConstLabels: prometheus.Labels{"certificate": certificate},
+	}, f))
 }
 
 // Broker are the instruments of the request path.
@@ -79,7 +95,22 @@ type Broker struct {
 	Rebalances prometheus.Counter
 	// OffsetsExpired counts committed offsets that were removed because they had reached their retention.
 	OffsetsExpired prometheus.Counter
+	// AuthFailures counts failed logins, Denials what the ACLs did not allow.
+	AuthFailures, Denials *prometheus.CounterVec
+	// RecordsLost counts records that groups can no longer read because retention passed their position, or because the log was cut.
+	RecordsLost prometheus.Counter
+	// ClientClocks is how far the clocks of publishers are ahead.
+	ClientClocks *ClientClocks
+	// Backlogs is what the groups coordinated here have not read.
+	Backlogs *Backlogs
+	// AuditEntries counts entries that the audit trail has kept, AuditFailures attempts to keep some that failed, AuditRefused changes that were
+	// refused because their entry could not be kept.
+	AuditEntries, AuditFailures, AuditRefused prometheus.Counter
+	// Canary measures this node's own publishes.
+	Canary *Canary
 	*Replication
+	*Service
+	*Throttling
 
 	failures *prometheus.CounterVec
 	mu       sync.Mutex
@@ -90,8 +121,9 @@ type Broker struct {
 const unknownTopic = "(unknown)"
 
 // ProduceFailed counts one failed partition of a publish. topic is the name of a topic that exists, or empty; what a client calls a topic
-// must not come here: labels are kept for ever, and the library panics on one that is not UTF-8. reason is a Kafka error name.
-func (b *Broker) ProduceFailed(topic, reason string) {
+// must not come here: labels are kept for ever, and the library panics on one that is not UTF-8. client is what the client calls itself,
+// reason a Kafka error name.
+func (b *Broker) ProduceFailed(topic, client, reason string) {
 	if topic == "" {
 		topic = unknownTopic
 	}
@@ -100,14 +132,15 @@ func (b *Broker) ProduceFailed(topic, reason string) {
 		if len(b.topics) < topicLabelsMax {
 			b.topics[topic] = struct{}{}
 		} else {
-			topic = "other"
+			topic = other
 		}
 	}
 	b.mu.Unlock()
 	b.failures.WithLabelValues(topic, reason).Inc()
+	b.clientFailed(topic, client, reason)
 }
 
-func newBroker(p *prometheus.Registry) *Broker {
+func newBroker(p, detail *prometheus.Registry) *Broker {
 	b := &Broker{
 		ProduceAck:         histogram(p, "strandline_produce_ack_seconds", "Time from the receipt of a publish to its acknowledgement."),
 		LeaderChanges:      counter(p, "strandline_leader_changes_total", "Leaderships taken up by this node."),
@@ -119,12 +152,23 @@ func newBroker(p *prometheus.Registry) *Broker {
 		Retries:            counter(p, "strandline_retries_total", "Publishes recognised as repeats of a stored batch."),
 		Rebalances:         counter(p, "strandline_group_rebalances_total", "Rebalances of consumer groups coordinated by this node."),
 		OffsetsExpired:     counter(p, "strandline_group_offsets_expired_total", "Committed offsets removed because they reached their retention."),
+		RecordsLost:        counter(p, "strandline_group_records_lost_total", "Records that groups can no longer read: retention passed their position, or the log was cut."),
+		Backlogs:           &Backlogs{},
+		ClientClocks:       &ClientClocks{},
 		ConnectionsOpen:    gauge(p, "strandline_connections_open", "Open client connections."),
 		ConnectionsRefused: counters(p, "strandline_connections_refused_total", "Connections closed by the broker.", "reason"),
 		Requests:           counters(p, "strandline_requests_total", "Requests by API.", "api"),
+		AuthFailures:       counters(p, "strandline_auth_failures_total", "Failed logins by mechanism and reason.", "mechanism", "reason"),
+		Denials:            counters(p, "strandline_access_denied_total", "Actions that were denied, by API.", "api"),
+		AuditEntries:       counter(p, "strandline_audit_entries_total", "Entries of this node that the audit trail has kept."),
+		AuditFailures:      counter(p, "strandline_audit_failures_total", "Failed attempts to keep entries of the audit trail."),
+		AuditRefused:       counter(p, "strandline_audit_refused_changes_total", "Changes refused because the audit trail could not keep them first."),
 		failures:           counters(p, "strandline_produce_failures_total", "Failed publishes by topic and reason.", "topic", "reason"),
 		topics:             map[string]struct{}{},
+		Canary:             newCanary(p),
 		Replication:        newReplication(p),
+		Service:            newService(p, detail),
+		Throttling:         newThrottling(p, detail),
 	}
 	return b
 }
@@ -143,19 +187,30 @@ type Storage struct {
 	Quarantined prometheus.Gauge
 	// SegmentsDeleted counts segments removed by retention, DeleteRecords or purge.
 	SegmentsDeleted prometheus.Counter
-	// ReserveSpent is 1 while records of user topics are refused because the disk is full, else 0.
+	// Compactions counts compaction passes, CompactedRecords the records and CompactedBytes the bytes they removed.
+	Compactions, CompactedRecords, CompactedBytes prometheus.Counter
+	// CompactionFailures counts passes that an error ended; the log is tried again.
+	CompactionFailures prometheus.Counter
+	// PublishesRefused is 1 while records of user topics are refused because a disk limit is reached, else 0.
+	PublishesRefused prometheus.Gauge
+	// ReserveSpent is 1 while they are refused because the disk is full and the reserve was needed, else 0.
 	ReserveSpent prometheus.Gauge
 }
 
 func newStorage(p *prometheus.Registry) *Storage {
 	return &Storage{
-		Fsync:           histogram(p, "strandline_fsync_seconds", "Duration of one sync round."),
-		SyncFailures:    counter(p, "strandline_sync_failures_total", "Files whose sync failed; each is final for its log."),
-		CorruptBatches:  counter(p, "strandline_corrupt_batches_total", "Batches that failed their checksum when read."),
-		TornBytes:       counter(p, "strandline_torn_bytes_total", "Bytes cut from torn tails during recovery."),
-		Quarantined:     gauge(p, "strandline_quarantined_logs", "Quarantined partition directories."),
-		SegmentsDeleted: counter(p, "strandline_segments_deleted_total", "Segments removed."),
-		ReserveSpent:    gauge(p, "strandline_disk_reserve_spent", "1 while records of user topics are refused because the disk is full."),
+		Fsync:              histogram(p, "strandline_fsync_seconds", "Duration of one sync round."),
+		SyncFailures:       counter(p, "strandline_sync_failures_total", "Files whose sync failed; each is final for its log."),
+		CorruptBatches:     counter(p, "strandline_corrupt_batches_total", "Batches that failed their checksum when read."),
+		TornBytes:          counter(p, "strandline_torn_bytes_total", "Bytes cut from torn tails during recovery."),
+		Quarantined:        gauge(p, "strandline_quarantined_logs", "Quarantined partition directories."),
+		SegmentsDeleted:    counter(p, "strandline_segments_deleted_total", "Segments removed."),
+		Compactions:        counter(p, "strandline_compactions_total", "Compaction passes over partition logs."),
+		CompactedRecords:   counter(p, "strandline_compacted_records_total", "Records removed by compaction."),
+		CompactionFailures: counter(p, "strandline_compaction_failures_total", "Compaction passes that an error ended; the log names them."),
+		CompactedBytes:     counter(p, "strandline_compacted_bytes_total", "Bytes removed by compaction."),
+		PublishesRefused:   gauge(p, "strandline_disk_publishes_refused", "1 while records of user topics are refused because a disk limit is reached."),
+		ReserveSpent:       gauge(p, "strandline_disk_reserve_spent", "1 while the disk is full and the reserve is spent for what must go on."),
 	}
 }
 

@@ -5,16 +5,15 @@ import (
 	"crypto/rand"
 	"fmt"
 	"slices"
+	"time"
 
+	"strandline.dev/internal/auth/certs"
 	"strandline.dev/internal/config"
 	"strandline.dev/internal/kafka"
 	"strandline.dev/internal/metadata"
 	"strandline.dev/internal/peer"
-	"strandline.dev/internal/sys"
+	"strandline.dev/internal/server"
 )
-
-// pemBytesMax bounds a file with certificates; real ones are a few kilobytes.
-const pemBytesMax = 1 << 20
 
 // hasCluster says whether this node hears other nodes.
 func (n *Node) hasCluster() bool { return n.clusterBind != nil }
@@ -23,14 +22,15 @@ func (n *Node) hasCluster() bool { return n.clusterBind != nil }
 func (n *Node) isBroker() bool { return slices.Contains(n.o.Config.Roles, config.RoleBroker) }
 
 // openPeers makes the way to other nodes. Nothing is said or heard yet: the owners of messages come first.
-func (n *Node) openPeers(context.Context) error {
+func (n *Node) openPeers(ctx context.Context) error {
 	if _, err := rand.Read(n.incarnation[:]); err != nil {
 		return err
 	}
 	if !n.hasCluster() {
+		n.forwarder = server.NewForwarder(nil)
 		return nil
 	}
-	certs, err := n.readCertificates()
+	identity, err := n.clusterIdentity()
 	if err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func (n *Node) openPeers(context.Context) error {
 		Node: n.o.Config.Node.ID, Directory: n.dir.Identity().DirectoryID, Start: n.dir.StartNumber(), Incarnation: n.incarnation,
 	}
 	n.peers = peer.New(peer.Config{
-		Net: n.o.Machine.Net, TLS: certs, Log: n.log, Metrics: n.metrics.Peer,
+		Net: n.o.Machine.Net, TLS: identity, Log: n.log, Metrics: n.metrics.Peer,
 		Self: func() peer.Identity {
 			self := me
 			self.Cluster = n.quorum.Image().ClusterID()
@@ -47,34 +47,34 @@ func (n *Node) openPeers(context.Context) error {
 		Resolve: n.resolve,
 		Admit:   n.admit,
 		Gone: func(who peer.Identity, class peer.Class) {
+			n.suspects.gone(who)
 			n.controller.Gone(who, class)
 			if class == peer.Control {
 				n.quorum.Gone(who)
 			}
 		},
 	})
+	n.forwarder = server.NewForwarder(n.peers)
 	n.stops = append(n.stops, func() error { n.peers.Close(); return nil })
+	if identity != nil {
+		n.stops = append(n.stops, n.background(ctx, "certificates", func(ctx context.Context) error { identity.Watch(ctx, n.log); return nil }))
+	}
 	return nil
 }
 
-// readCertificates reads tls.cluster, or returns nil when it is not set.
-func (n *Node) readCertificates() (*peer.Certificates, error) {
+// clusterIdentity reads tls.cluster, and again whenever its files change; nil when it is not set.
+func (n *Node) clusterIdentity() (*certs.Source, error) {
 	if !n.o.Config.HasClusterTLS() {
 		return nil, nil
 	}
-	files := n.o.Config.TLS.Cluster
-	var pems [3][]byte
-	for i, f := range []struct{ key, path string }{{"cert", files.Cert}, {"key", files.Key}, {"ca", files.CA}} {
-		var err error
-		if pems[i], err = sys.ReadFile(n.o.Machine.FS, f.path, pemBytesMax); err != nil {
-			return nil, fmt.Errorf("tls.cluster.%s: %w", f.key, err)
-		}
-	}
-	certs, err := peer.ParseCertificates(pems[0], pems[1], pems[2])
+	t := n.o.Config.TLS.Cluster
+	files := certs.Files{Setting: "tls.cluster", Cert: t.Cert, Key: t.Key, CA: t.CA}
+	source, err := certs.Open(n.o.Machine.FS, files, peer.Judge(n.o.Config.Node.ID))
 	if err != nil {
-		return nil, fmt.Errorf("tls.cluster: %w", err)
+		return nil, err
 	}
-	return certs, nil
+	n.metrics.CertificateExpiry("cluster", func() float64 { return source.Left(time.Now()).Seconds() })
+	return source, nil
 }
 
 // serveCluster begins to hear other nodes, when every part that takes messages is there.

@@ -11,6 +11,7 @@
 // Concurrency: Start and Stop are called once, by one goroutine. The node owns these goroutines: quorum loop, controller loop,
 // session, reconciler, host timers, one per listener, HTTP.
 //
-// Files: node.go (options, Start, Stop), parts.go (what is built, in order), register.go (registration and readiness), cluster.go (other nodes: who is heard, where they are), handover.go (a planned stop), files.go (shares of
-// the process's file descriptors), errors.go.
+// Files: node.go (options, Start, Stop), parts.go (what is built, in order), register.go (registration and readiness), cluster.go (other
+// nodes: who is heard, where they are), handover.go (a planned stop), together.go (a cluster in one process), files.go (shares of the
+// process's file descriptors), errors.go.
 package node

@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -17,17 +18,18 @@ import (
 
 	"strandline.dev/internal/config"
 	"strandline.dev/internal/kafka"
-	"strandline.dev/internal/record"
+	"strandline.dev/internal/sys"
 	"strandline.dev/internal/sys/systest"
 )
 
 // fullNode is one node on a small disk, with a client.
 type fullNode struct {
-	t      *testing.T
-	fs     *systest.FS
-	node   *Node
-	client *kgo.Client
-	lines  *lines
+	t       *testing.T
+	fs      *systest.FS
+	machine sys.Machine
+	node    *Node
+	client  *kgo.Client
+	lines   *lines
 }
 
 // lines is a log that may be read while it is written.
@@ -48,15 +50,26 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// startFullNode starts a node on fs.
-func startFullNode(t *testing.T, fs *systest.FS) *fullNode {
-	t.Helper()
-	n := &fullNode{t: t, fs: fs, lines: &lines{}}
+// fullConfig is the configuration of such a node.
+func fullConfig() config.Node {
 	c := config.Defaults()
 	c.Node.ID, c.Data.Dir, c.HTTP.Address = 1, "/data", "localhost:8080"
 	c.Listeners = []config.Listener{{Name: "plain", Address: "localhost:9092", Advertise: "localhost:9092"}}
 	c.Kafka.OffsetsTopicPartitions = 1
+	return c
+}
+
+// startFullNode starts a node on fs.
+func startFullNode(t *testing.T, fs *systest.FS) *fullNode {
+	t.Helper()
+	return startFullNodeAs(t, fs, fullConfig())
+}
+
+func startFullNodeAs(t *testing.T, fs *systest.FS, c config.Node) *fullNode {
+	t.Helper()
+	n := &fullNode{t: t, fs: fs, lines: &lines{}}
 	machine := systest.Machine(fs, nil, nil)
+	n.machine = machine
 	var err error
 	log := slog.New(slog.NewTextHandler(n.lines, nil))
 	if n.node, err = Start(t.Context(), Options{Config: c, Machine: machine, Log: log}); err != nil {
@@ -101,13 +114,16 @@ func request[R kmsg.Response](n *fullNode, req kmsg.Request) R {
 	return resp.(R)
 }
 
-func (n *fullNode) create(topic string) kafka.ErrorCode {
+func (n *fullNode) create(topic string, configs ...string) kafka.ErrorCode {
 	n.t.Helper()
 	ct := kmsg.NewCreateTopicsRequestTopic()
 	ct.Topic, ct.NumPartitions, ct.ReplicationFactor = topic, 1, 1
-	size, value := kmsg.NewCreateTopicsRequestTopicConfig(), "1048576"
-	size.Name, size.Value = "segment.bytes", &value
-	ct.Configs = append(ct.Configs, size)
+	configs = append(configs, "segment.bytes", "1048576")
+	for i := 0; i < len(configs); i += 2 {
+		one := kmsg.NewCreateTopicsRequestTopicConfig()
+		one.Name, one.Value = configs[i], &configs[i+1]
+		ct.Configs = append(ct.Configs, one)
+	}
 	req := kmsg.NewPtrCreateTopicsRequest()
 	req.Topics = append(req.Topics, ct)
 	return kafka.ErrorCode(request[*kmsg.CreateTopicsResponse](n, req).Topics[0].ErrorCode)
@@ -116,15 +132,7 @@ func (n *fullNode) create(topic string) kafka.ErrorCode {
 // publish sends one batch of that many bytes.
 func (n *fullNode) publish(topic string, size int) (kafka.ErrorCode, string) {
 	n.t.Helper()
-	b := record.NewBuilder(record.None)
-	b.Add(time.Now().UnixMilli(), nil, make([]byte, size), nil)
-	p := kmsg.NewProduceRequestTopicPartition()
-	p.Records = b.Build()
-	pt := kmsg.NewProduceRequestTopic()
-	pt.Topic, pt.Partitions = topic, append(pt.Partitions, p)
-	req := kmsg.NewPtrProduceRequest()
-	req.Acks, req.TimeoutMillis, req.Topics = -1, 5000, append(req.Topics, pt)
-	got := request[*kmsg.ProduceResponse](n, req).Topics[0].Partitions[0]
+	got := n.produced(topic, size).Topics[0].Partitions[0]
 	message := ""
 	if got.ErrorMessage != nil {
 		message = *got.ErrorMessage
@@ -148,6 +156,21 @@ func (n *fullNode) fill(topic string) (stored int64) {
 		}
 	}
 	return stored
+}
+
+// takeRest has a foreign file take what is left of the disk.
+func (n *fullNode) takeRest() {
+	n.t.Helper()
+	f, err := n.fs.OpenFile("/foreign", os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	if _, err := f.WriteAt(make([]byte, 16<<20), 0); !sys.IsNoSpace(err) {
+		n.t.Fatalf("the disk is not full: %v", err)
+	}
+	if err := f.Close(); err != nil {
+		n.t.Fatal(err)
+	}
 }
 
 func (n *fullNode) commit(topic string, at int64) kafka.ErrorCode {
@@ -207,6 +230,7 @@ func TestC034_StartsOnADiskFilledByItsOwnRecords(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second) // the reserve is written
 		stored := n.fill("t") + 1
+		n.takeRest()
 
 		for range 2 {
 			n = startFullNode(t, n.kill())
@@ -260,6 +284,7 @@ func TestP43_GroupsGoOnWhenRecordsFillTheDisk(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second)
 		n.fill("t")
+		n.takeRest()
 		for i := range 1000 {
 			if code := n.commit("t", int64(i)); code != kafka.None {
 				t.Fatalf("commit %d on a full disk: %v\n%s", i, code, n.lines)
@@ -271,11 +296,17 @@ func TestP43_GroupsGoOnWhenRecordsFillTheDisk(t *testing.T) {
 		if err := n.node.ready(); err != nil {
 			t.Fatalf("not ready: %v", err)
 		}
+		if c := n.node.counts(); c.DiskUsed < c.DiskLimit {
+			t.Errorf("records are refused, and of %d bytes allowed %d are used", c.DiskLimit, c.DiskUsed)
+		}
 		room, _ := fs.Space("/data")
 		fs.SetFree(room.Usable + 4<<20)
 		time.Sleep(10 * time.Second)
 		if code, message := n.publish("t", 1); code != kafka.None {
 			t.Fatalf("publish with room again: %v %q", code, message)
+		}
+		if c := n.node.counts(); c.DiskUsed >= c.DiskLimit {
+			t.Errorf("records are taken, and of %d bytes allowed %d are used", c.DiskLimit, c.DiskUsed)
 		}
 		n.stop()
 	})

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"strandline.dev/internal/audit"
 	"strandline.dev/internal/config"
 	"strandline.dev/internal/controller"
 	"strandline.dev/internal/coordinator"
@@ -26,7 +27,7 @@ import (
 )
 
 const (
-	// fenceTimeMax bounds the goodbye to the controller; without it the next start is only less tidy.
+	// fenceTimeMax bounds one attempt to confirm a purge to the controller; the host repeats it.
 	fenceTimeMax = 2 * time.Second
 	// reconcileAgain is the pause before a failed reconciliation is tried again: a full or slow disk needs a moment, and an idle
 	// cluster may publish no Image for hours.
@@ -41,6 +42,12 @@ const (
 	// that is a little behind comes into the ISR within replica.lag.max; then waiting longer only delays what cannot be helped.
 	handOverMax   = 5 * time.Second
 	handOverAgain = 100 * time.Millisecond
+	// noControllerMax bounds how long a stop looks for a controller: with the other nodes gone too there is none to come.
+	noControllerMax = 1500 * time.Millisecond
+	// lingerMax bounds how long a node that has handed over goes on telling clients who leads now, lingerQuiet is how long none of them may have
+	// had to be told before it stops.
+	lingerMax   = time.Second
+	lingerQuiet = 250 * time.Millisecond
 )
 
 // Options say what node to build.
@@ -63,6 +70,7 @@ type Node struct {
 	log     *slog.Logger
 	metrics *metrics.Registry
 
+	access      access
 	listeners   []server.Listener
 	httpBind    net.Listener
 	clusterBind net.Listener // nil: this node is alone
@@ -75,7 +83,13 @@ type Node struct {
 	controller  *controller.Controller
 	link        *controller.Link
 	coordinator *coordinator.Coordinator
+	audit       *audit.Trail // nil: there is none
+	suspects    suspects
+	skew        skew
+	forwarder   *server.Forwarder
 	server      *server.Server
+	serving     atomic.Pointer[server.Server] // server, once clients are served
+	hush        func()                        // ends the canary
 	http        *http.Server
 	// epoch is the kafka.BrokerEpoch of the newest registration, 0 before the first.
 	epoch atomic.Int64
@@ -94,6 +108,9 @@ type Node struct {
 	// alive ends, with that error, when the node breaks; a start in progress then gives up.
 	alive context.Context
 	die   context.CancelCauseFunc
+	// handedOver says that others lead what this node led, farewell what is left to be said to the controller.
+	handedOver bool
+	farewell   farewell
 	// clean says that Stop was asked for and the clean-shutdown marker may be written.
 	clean bool
 
@@ -107,7 +124,7 @@ type Node struct {
 
 // Start builds a node and returns when it accepts work. On an error everything built so far has been closed.
 func Start(ctx context.Context, o Options) (*Node, error) {
-	n := &Node{o: o, log: o.Log, metrics: metrics.New(), failed: make(chan error, 1)}
+	n := &Node{o: o, log: o.Log, metrics: metrics.New(), failed: make(chan error, 1), hush: func() {}}
 	n.alive, n.die = context.WithCancelCause(context.Background())
 	n.setWaiting("starting")
 	if err := n.build(ctx); err != nil {
@@ -130,7 +147,11 @@ func (n *Node) HTTPURL() string {
 	if n.httpBind == nil {
 		return config.NoHTTP
 	}
-	return "http://" + n.httpBind.Addr().String()
+	scheme := "http://"
+	if n.o.Config.HTTP.TLS {
+		scheme = "https://"
+	}
+	return scheme + n.httpBind.Addr().String()
 }
 
 // Failed yields the error that ended the node from inside; a healthy node never sends.
@@ -142,11 +163,14 @@ func (n *Node) Metrics() *metrics.Registry { return n.metrics }
 // Image is the node's view of the cluster's metadata (committed records only).
 func (n *Node) Image() *metadata.Image { return n.quorum.Image() }
 
-// Stop drains and ends the node: others take over what it leads while it still serves, parked requests finish, logs are flushed, the
-// clean-shutdown marker is written.
+// Stop drains and ends the node: others take over what it leads while it still serves, clients are told so for a moment, parked requests finish,
+// logs are flushed, the clean-shutdown marker is written.
 func (n *Node) Stop(ctx context.Context) error {
 	n.setWaiting("stopping")
+	n.hush()
+	n.link.Leave()
 	n.handOver(ctx)
+	n.linger(ctx)
 	n.cancelClients()
 	n.clients.Wait() // each listener drains its own connections, within server.Limits.Drain
 	n.clean = n.broken.Load() == nil

@@ -2,11 +2,15 @@ package node
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
 	"time"
 
+	"strandline.dev/internal/audit"
+	"strandline.dev/internal/auth"
+	"strandline.dev/internal/canary"
 	"strandline.dev/internal/config"
 	"strandline.dev/internal/controller"
 	"strandline.dev/internal/coordinator"
@@ -29,16 +33,22 @@ func (n *Node) build(ctx context.Context) error {
 		do   func(context.Context) error
 	}{
 		{"listeners", n.bind},
+		{"access", n.openAccess},
 		{"http", n.serveHTTP},
+		{"encryption", n.openKeyring},
 		{"data directory", n.openDir},
 		{"cluster", n.openPeers},
 		{"metadata", n.openQuorum},
 		{"partitions", n.openHost},
 		{"controller", n.openController},
+		{"metrics", n.openMetrics},
+		{"audit", n.buildAudit},
 		{"cluster", n.serveCluster},
 		{"groups", n.buildCoordinator},
 		{"registration", func(background context.Context) error { return n.register(ctx, background) }},
+		{"audit", n.serveAudit},
 		{"clients", n.serveClients},
+		{"canary", n.measure},
 	} {
 		n.setWaiting("starting: " + step.name + n.fullDisk())
 		if err := ctx.Err(); err != nil {
@@ -100,18 +110,38 @@ func (n *Node) serveHTTP(context.Context) error {
 	if n.httpBind == nil {
 		return nil
 	}
-	n.http = rest.NewServer(rest.Config{Ready: n.ready, Live: n.live, Metrics: n.metrics.Handler(), Log: n.log})
+	n.http = rest.NewServer(n.restConfig())
 	n.run(func() {
-		if err := n.http.Serve(n.httpBind); err != nil && !errors.Is(err, http.ErrServerClosed) {
+		door := n.httpBind
+		if n.o.Config.HTTP.TLS {
+			door = tls.NewListener(door, auth.ServerTLS(n.access.shown, clientAuth(n.o.Config.HTTP.ClientCert)))
+		}
+		if err := n.http.Serve(door); err != nil && !errors.Is(err, http.ErrServerClosed) {
 			n.fail("http", err)
 		}
 	})
 	n.stops = append(n.stops, func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), httpStopMax)
 		defer cancel()
-		return n.http.Shutdown(ctx)
+		err := n.http.Shutdown(ctx)
+		if errors.Is(err, context.DeadlineExceeded) { // requests that took too long, and connections on which none has come yet
+			err = n.http.Close()
+		}
+		return err
 	})
 	return nil
+}
+
+// restConfig is what the HTTP door is given. /v1 answers 503 until clients are served.
+func (n *Node) restConfig() rest.Config {
+	c := rest.Config{
+		Ready: n.ready, Live: n.live, Metrics: n.metrics.Handler(), Detail: n.metrics.DetailHandler(), Server: n.serving.Load,
+		Node: n.o.Config.Node.ID, Authenticator: n.access.authenticator, Access: n.access.authorizer, Wall: n.o.Machine.Wall, Log: n.log,
+	}
+	if n.o.Config.HTTP.ClientCert != config.CertNone {
+		c.Names = n.access.names
+	}
+	return c
 }
 
 // live is nil unless the node has failed for good.
@@ -122,9 +152,14 @@ func (n *Node) live() error {
 	return nil
 }
 
+// Answer returns once the node has answered a question that takes the lock of its partitions; a node that is locked up never returns. It waits
+// for no disk and no other node: those may be slow, and a restart makes them no faster.
+func (n *Node) Answer() { n.host.Partitions() }
+
 func (n *Node) openDir(ctx context.Context) error {
 	o := storage.DirOptions{
 		Machine: n.o.Machine, Path: n.o.Config.Data.Dir, Log: n.log, Metrics: n.metrics.Storage, ReserveBytes: storage.ReserveBytesDefault,
+		LimitBytes: n.o.Config.Disk.LimitBytes, LimitPercent: n.o.Config.Disk.LimitPercent,
 	}
 	o.OpenFilesMax, _ = fileShares(n.o.Machine.OpenFiles)
 	if n.o.Dev {
@@ -174,9 +209,10 @@ func (n *Node) openQuorum(context.Context) error {
 func (n *Node) openHost(context.Context) error {
 	h, err := replica.NewHost(replica.Config{
 		Dir: n.dir, Node: n.o.Config.Node.ID, Machine: n.o.Machine, Log: n.log, Metrics: n.metrics.Broker,
-		TopicConfig: n.topicConfig, Purged: n.replicaPurged, ProducerExpiry: n.o.Config.Kafka.ProducerIDExpiration,
+		TopicConfig: n.topicConfig, Purged: n.replicasPurged, ProducerExpiry: n.o.Config.Kafka.ProducerIDExpiration,
 		Peers: n.peers, LagMax: n.o.Config.Replica.LagMax,
-		Submit: func(ctx context.Context, ev metadata.Event) (any, uint64, error) { return n.link.Submit(ctx, ev) },
+		CopyRate: func() int64 { return n.brokerConfig().CopyRate },
+		Submit:   func(ctx context.Context, ev metadata.Event) (any, uint64, error) { return n.link.Submit(ctx, ev) },
 	})
 	if err != nil {
 		return err
@@ -194,7 +230,7 @@ func (n *Node) openController(context.Context) error {
 	})
 	n.link = controller.NewLink(controller.LinkConfig{
 		Node: n.o.Config.Node.ID, Quorum: n.quorum, Controller: n.controller, Peers: n.peers, Log: n.log,
-		Registration: n.registration, Registered: n.registeredAs, Dev: n.o.Dev,
+		Registration: n.registration, Unfit: n.host.Stalled, Registered: n.registeredAs, Dev: n.o.Dev,
 		Ends: func(tps []kafka.TopicPartition) []metadata.PartitionEnds { return n.host.Ends(n.o.Config.Node.ID, tps) },
 	})
 	return nil
@@ -202,13 +238,47 @@ func (n *Node) openController(context.Context) error {
 
 // buildCoordinator makes the group coordinator. It coordinates nothing until the reconciler tells it what this node leads, and ends before
 // the partitions do.
-func (n *Node) buildCoordinator(context.Context) error {
+func (n *Node) buildCoordinator(ctx context.Context) error {
 	n.coordinator = coordinator.New(coordinator.Config{
 		Node: n.o.Config.Node.ID, Image: n.quorum.Image, Replicas: n.host, Controller: n.link,
 		Broker: n.brokerConfig, TopicConfig: n.topicConfig, Wall: n.o.Machine.Wall, Log: n.log, Metrics: n.metrics.Broker,
+		Sees: n.access.authorizer.Sees,
 	})
 	n.stops = append(n.stops, func() error { n.coordinator.Close(); return nil })
+	n.stops = append(n.stops, n.background(ctx, "backlogs", func(ctx context.Context) error { n.coordinator.Watch(ctx); return nil }))
 	return nil
+}
+
+// buildAudit makes the audit trail, unless the configuration wants none, and takes entries of other nodes. It is kept from serveAudit on, when this
+// node can lead partitions.
+func (n *Node) buildAudit(context.Context) error {
+	if n.o.Config.Audits() {
+		n.audit = audit.New(audit.Config{
+			Node: n.o.Config.Node.ID, Run: n.incarnation, Image: n.quorum.Image, Replicas: n.host, Controller: n.link, Peers: n.peers, Dev: n.o.Dev,
+			Wall: n.o.Machine.Wall, Log: n.log, Metrics: n.metrics.Broker,
+		})
+	}
+	return nil
+}
+
+func (n *Node) serveAudit(ctx context.Context) error {
+	if n.audit != nil {
+		n.stops = append(n.stops, n.background(ctx, "audit", func(ctx context.Context) error { n.audit.Run(ctx); return nil }))
+		n.stops = append(n.stops, n.background(ctx, "offline acts", func(ctx context.Context) error {
+			n.audit.TakeOffline(ctx, n.o.Machine.FS, n.o.Config.Data.Dir)
+			<-ctx.Done()
+			return nil
+		}))
+	}
+	return nil
+}
+
+// trail is the audit trail of the server, nil where there is none.
+func (n *Node) trail() server.Audit {
+	if n.audit == nil {
+		return nil
+	}
+	return n.audit
 }
 
 // background runs part until its stop function is called, and fails the node when it ends by itself.
@@ -228,12 +298,16 @@ func (n *Node) serveClients(ctx context.Context) error {
 	n.server = server.New(server.Config{
 		Node: n.o.Config.Node.ID, Image: n.quorum.Image, Replicas: n.host, Logs: n.host, Quorum: n.quorum, Controller: n.link,
 		Groups: n.coordinator, Broker: n.brokerConfig, TopicConfig: n.topicConfig, BrokerEpoch: n.brokerEpoch, Dev: n.o.Dev,
-		Ends: n.link.Ends, Voters: n.voters(),
-		Wall: n.o.Machine.Wall, Log: n.log, Metrics: n.metrics.Broker, Limits: server.Limits{Connections: n.connectionsMax()},
+		Ends: n.link.Ends, Voters: n.voters(), Settle: n.settle, Unanswered: n.unanswered(), Reach: n.reach(), Forwarder: n.forwarder,
+		Access: n.access.authorizer, Authenticator: n.access.authenticator, SessionMax: n.o.Config.Auth.SessionMax, Audit: n.trail(),
+		SlowAfter: n.o.Config.Log.SlowRequest,
+		Wall:      n.o.Machine.Wall, Log: n.log, Metrics: n.metrics.Broker, Limits: server.Limits{Connections: n.connectionsMax()},
 	})
+	n.serving.Store(n.server)
 	clients, cancel := context.WithCancel(ctx)
 	n.cancelClients = cancel
-	for _, l := range n.listeners {
+	for i, l := range n.listeners {
+		l.Door = n.door(n.o.Config.Listeners[i])
 		n.clients.Add(1)
 		n.run(func() {
 			defer n.clients.Done()
@@ -243,6 +317,37 @@ func (n *Node) serveClients(ctx context.Context) error {
 		})
 	}
 	return nil
+}
+
+// measure has this node measure its own publishes, where it is to.
+func (n *Node) measure(ctx context.Context) error {
+	if n.o.Config.Canary.Interval == 0 {
+		return nil
+	}
+	c := canary.New(canary.Config{
+		Node: n.o.Config.Node.ID, Interval: n.o.Config.Canary.Interval, Image: n.quorum.Image, Broker: n.server, Controller: n.link, Dev: n.o.Dev,
+		Wall: n.o.Machine.Wall, Log: n.log, Metrics: n.metrics.Broker.Canary,
+	})
+	stop := n.background(ctx, "canary", func(ctx context.Context) error { c.Run(ctx); return nil })
+	n.hush = func() { _ = stop() }
+	n.stops = append(n.stops, stop)
+	return nil
+}
+
+// unanswered tells for how long no controller has answered, or is nil where there is no other node.
+func (n *Node) unanswered() func() time.Duration {
+	if !n.hasCluster() {
+		return nil
+	}
+	return n.link.Unanswered
+}
+
+// reach dials another node, or is nil where there is none.
+func (n *Node) reach() func(context.Context, kafka.NodeID) error {
+	if !n.hasCluster() {
+		return nil
+	}
+	return n.peers.Probe
 }
 
 // voters are the controllers to be changed, or nil: a node without a cluster listener is the only one there can be.

@@ -101,6 +101,7 @@ func (n *Node) registration() (metadata.RegisterBroker, error) {
 		Directory: n.dir.Identity().DirectoryID, StartNumber: n.dir.StartNumber(), BootID: n.dir.BootID(),
 		Rack: n.o.Config.Node.Rack, ClusterAddress: n.clusterAddress(), Roles: n.o.Config.Roles, Listeners: listeners,
 		Unclean: n.recovered.Unclean, Damaged: n.recovered.Damaged,
+		Former: n.dir.PreviousBootID() != "" || n.brokerEpoch() != 0, // a boot id is kept once a registration is committed
 	}, err
 }
 
@@ -176,14 +177,14 @@ func (n *Node) reconcile(ctx context.Context) error {
 	}
 }
 
-// replicaPurged confirms to the controller that a purged replica's directory is gone; the host repeats it until the Image agrees.
-func (n *Node) replicaPurged(topic kafka.TopicID, partition int32) {
+// replicasPurged confirms to the controller that directories of purged replicas are gone; the host repeats it until the Image agrees.
+func (n *Node) replicasPurged(gone []kafka.TopicPartition) {
 	ctx, cancel := context.WithTimeout(context.Background(), fenceTimeMax)
 	n.run(func() {
 		defer cancel()
-		ev := metadata.ReplicaPurged{Topic: topic, Partition: partition, Node: n.o.Config.Node.ID}
+		ev := metadata.ReplicasPurged{Node: n.o.Config.Node.ID, Partitions: gone}
 		if _, _, err := n.link.Submit(ctx, ev); err != nil {
-			n.log.Debug("purge not confirmed yet", "topic", topic, "partition", partition, "error", err)
+			n.log.Debug("purge not confirmed yet", "count", len(gone), "first", gone[0].String(), "error", err)
 		}
 	})
 }

@@ -15,8 +15,8 @@
 //     that was not sent may be lost: after ErrBusy, ErrUnreachable, or with its connection.
 //   - I14: queues, requests in flight, connections and frames are bounded (limits.go); a length is judged before anything is
 //     allocated for it, and a buffer grows with the bytes that arrived.
-//   - I15: with TLS, a peer that cannot show a node certificate of the cluster's CA is not heard. The Kafka port knows none of these
-//     kinds, and a Kafka client on the cluster port is named and closed.
+//   - I15: with TLS, a peer that cannot show a certificate of the cluster's CA for the node it says it is, is not heard. The Kafka port
+//     knows none of these kinds, and a Kafka client on the cluster port is named and closed.
 //
 // Concurrency: all methods may be called from any goroutine. A connection has two goroutines, reader and writer; a request that
 // arrives has one more until it is answered. Locks are leaves and are never held over the network.

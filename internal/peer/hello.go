@@ -73,14 +73,15 @@ func (h *hello) Decode(b []byte) error {
 	h.expected = kafka.NodeID(d.Int32())
 	h.refusal = d.String()
 	d.Tags(nil)
-	if d.Err() == nil && (h.class < Control || h.class > Admin) {
+	if d.Err() == nil && (h.class < Control || h.class > Clients) {
 		d.Fail(fmt.Errorf("%w: %v", wire.ErrMalformed, h.class))
 	}
 	return d.Done()
 }
 
-// judge says why the process that said there is not accepted by this one, or "". Both sides judge.
-func (p *Peers) judge(self Identity, there *hello, class Class) (reason, text string) {
+// judge says why the process that said there, over nc, is not accepted by this one, or "". Both sides judge.
+func (p *Peers) judge(nc net.Conn, self Identity, there *hello) (reason, text string) {
+	class := there.class
 	switch {
 	case there.version != protocolVersion:
 		return reasonVersion, fmt.Sprintf("it speaks version %d of the cluster protocol and this node version %d", there.version, protocolVersion)
@@ -88,6 +89,9 @@ func (p *Peers) judge(self Identity, there *hello, class Class) (reason, text st
 		return reasonCluster, fmt.Sprintf("%v belongs to cluster %s and node %v to cluster %s", there.self, there.self.Cluster, self.Node, self.Cluster)
 	case class != Admin && (self.Cluster == "" || there.self.Cluster == "") && !there.passing:
 		return reasonForming, fmt.Sprintf("%v and node %v do not both know their cluster yet", there.self, self.Node)
+	}
+	if text := proven(nc, there.self); text != "" {
+		return reasonCertificate, text
 	}
 	if p.cfg.Admit != nil {
 		if err := p.cfg.Admit(there.self); err != nil {
@@ -141,7 +145,7 @@ func (p *Peers) greetOn(ctx context.Context, nc net.Conn, h *hello) (*conn, erro
 func (p *Peers) exchange(ctx context.Context, raw net.Conn, h *hello) (*conn, error) {
 	nc := raw
 	if p.cfg.TLS != nil {
-		t := tls.Client(raw, p.cfg.TLS.client())
+		t := tls.Client(raw, clientTLS(p.cfg.TLS.Set()))
 		if err := t.HandshakeContext(ctx); err != nil {
 			return nil, err
 		}
@@ -155,8 +159,8 @@ func (p *Peers) exchange(ctx context.Context, raw net.Conn, h *hello) (*conn, er
 	if err != nil {
 		return nil, err
 	}
-	there.passing = h.passing
-	_, why := p.judge(h.self, there, h.class)
+	there.passing, there.class = h.passing, h.class
+	_, why := p.judge(nc, h.self, there)
 	switch {
 	case there.version == protocolVersion && there.refusal != "":
 		return nil, fmt.Errorf("%w by the other side: %s", ErrDenied, clip(there.refusal))

@@ -33,6 +33,13 @@ const (
 	KindMembership Kind = 20034
 	// KindReplicaEnds asks what a node's replicas hold.
 	KindReplicaEnds Kind = 20035
+	// KindBacklog asks leaders what lies behind offsets of their partitions.
+	KindBacklog Kind = 20040
+
+	// KindForward has a client's request carried out by the node it is for.
+	KindForward Kind = 20050
+	// KindAudit brings entries of the audit trail to the node that keeps them.
+	KindAudit Kind = 20036
 )
 
 // Class says which of the connections between two nodes carries a kind: bulk must not delay what keeps leaders alive.
@@ -46,6 +53,8 @@ const (
 	Data Class = 2
 	// Admin carries forwarded events, forming and metadata.
 	Admin Class = 3
+	// Clients carries requests of clients that came to the wrong node.
+	Clients Class = 4
 )
 
 func (c Class) String() string {
@@ -56,6 +65,8 @@ func (c Class) String() string {
 		return "data"
 	case Admin:
 		return "admin"
+	case Clients:
+		return "clients"
 	}
 	return fmt.Sprintf("class %d", uint8(c))
 }
@@ -79,6 +90,9 @@ var kinds = map[Kind]kindRow{
 	KindRaftSnapshot:    {"raft-snapshot", Admin, false},
 	KindMembership:      {"membership", Admin, false},
 	KindReplicaEnds:     {"replica-ends", Admin, false},
+	KindBacklog:         {"backlog", Admin, false},
+	KindForward:         {"forward", Clients, false},
+	KindAudit:           {"audit", Admin, false},
 }
 
 func (k Kind) String() string {

@@ -22,7 +22,7 @@ const (
 
 	// helloBytesMax is the largest first frame: it is taken from anybody.
 	helloBytesMax = 4 << 10
-	// controlBytesMax, dataBytesMax and adminBytesMax are the largest frames of a class. A metadata decision is split at 1 MiB and a
+	// controlBytesMax, dataBytesMax and adminBytesMax (also of Clients) are the largest frames of a class. A metadata decision is split at 1 MiB and a
 	// Raft message holds few of them; a fetch answer holds at least one batch, whatever its size, and Kafka's largest is 2 GiB in
 	// theory and some 100 MiB in practice.
 	controlBytesMax = 16 << 20
@@ -43,7 +43,7 @@ const (
 	// pendingMax bounds the calls on one connection that wait for an answer. It is below the other side's inFlightMax: whoever keeps to it
 	// is never refused there, except for calls that were given up here and still run there.
 	pendingMax = 192
-	// acceptedMax bounds accepted connections: a cluster of 80 nodes has 240. unknownMax bounds those among them that have not said hello.
+	// acceptedMax bounds accepted connections: a cluster of 80 nodes has 320. unknownMax bounds those among them that have not said hello.
 	acceptedMax = 512
 	unknownMax  = 64
 	// acceptPauseMin and acceptPauseMax bound the pause after a failed accept (too many open files).
@@ -62,7 +62,7 @@ func frameBytesMax(c Class) int {
 	switch c {
 	case Data:
 		return dataBytesMax
-	case Admin:
+	case Admin, Clients:
 		return adminBytesMax
 	}
 	return controlBytesMax

@@ -12,28 +12,30 @@ import (
 
 // The reasons for which a connection is refused; they are metric labels, so the set is closed.
 const (
-	reasonKafka    = "kafka_client"
-	reasonHTTP     = "http"
-	reasonTLS      = "tls"
-	reasonFrame    = "frame"
-	reasonSilent   = "no_hello"
-	reasonVersion  = "version"
-	reasonCluster  = "other_cluster"
-	reasonExpected = "other_node"
-	reasonForming  = "forming"
-	reasonAdmit    = "admit"
-	reasonTooMany  = "too_many_connections"
-	reasonDenied   = "denied_by_peer"
+	reasonKafka       = "kafka_client"
+	reasonHTTP        = "http"
+	reasonTLS         = "tls"
+	reasonFrame       = "frame"
+	reasonSilent      = "no_hello"
+	reasonVersion     = "version"
+	reasonCluster     = "other_cluster"
+	reasonExpected    = "other_node"
+	reasonForming     = "forming"
+	reasonAdmit       = "admit"
+	reasonTooMany     = "too_many_connections"
+	reasonDenied      = "denied_by_peer"
+	reasonCertificate = "certificate"
 )
 
 // advice is what the operator should do.
 var advice = map[string]string{
-	reasonKafka:    "a Kafka client speaks to the cluster listener: give it an address of a node's listeners instead",
-	reasonHTTP:     "an HTTP client speaks to the cluster listener: use the http address of this node instead",
-	reasonTLS:      "one side uses TLS on the cluster listener and the other does not, or its certificate is not of the cluster's CA: compare tls.cluster.* on both nodes",
-	reasonCluster:  "compare cluster.controllers and cluster.address of both nodes, or empty the data directory of the one that is to change clusters",
-	reasonExpected: "compare the addresses in cluster.controllers and cluster.address of all nodes",
-	reasonVersion:  "bring both nodes to releases that speak the same version",
+	reasonKafka:       "a Kafka client speaks to the cluster listener: give it an address of a node's listeners instead",
+	reasonHTTP:        "an HTTP client speaks to the cluster listener: use the http address of this node instead",
+	reasonTLS:         "one side uses TLS on the cluster listener and the other does not, or its certificate is not of the cluster's CA: compare tls.cluster.* on both nodes",
+	reasonCluster:     "compare cluster.controllers and cluster.address of both nodes, or empty the data directory of the one that is to change clusters",
+	reasonExpected:    "compare the addresses in cluster.controllers and cluster.address of all nodes",
+	reasonCertificate: "a certificate speaks for the node named in it: give each node one with the URI strandline://node/<its node.id>",
+	reasonVersion:     "bring both nodes to releases that speak the same version",
 }
 
 // lines writes one line about each refused address and reason, once in lineEvery: a peer that retries must not fill the disk.

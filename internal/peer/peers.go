@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"strandline.dev/internal/auth/certs"
 	"strandline.dev/internal/kafka"
 	"strandline.dev/internal/metrics"
 	"strandline.dev/internal/sys"
@@ -17,7 +18,7 @@ import (
 type Config struct {
 	Net sys.Net
 	// TLS authenticates both sides; nil: plaintext.
-	TLS *Certificates
+	TLS *certs.Source
 	// Self says who this process is. When it changes, connections are opened anew before they are used again.
 	Self func() Identity
 	// Resolve returns the cluster address of a node.

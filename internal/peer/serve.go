@@ -102,7 +102,7 @@ func (p *Peers) hear(ctx context.Context, nc net.Conn) (*conn, string, error) {
 	}
 	raw := nc
 	if p.cfg.TLS != nil {
-		t := tls.Server(nc, p.cfg.TLS.server())
+		t := tls.Server(nc, serverTLS(p.cfg.TLS.Set()))
 		if err := t.HandshakeContext(ctx); err != nil {
 			if errors.Is(err, io.EOF) {
 				return nil, "", err
@@ -117,7 +117,7 @@ func (p *Peers) hear(ctx context.Context, nc net.Conn) (*conn, string, error) {
 		return nil, reasonOf(err), err
 	}
 	self := p.cfg.Self()
-	why, text := p.judge(self, there, there.class)
+	why, text := p.judge(nc, self, there)
 	if why == "" && there.expected != kafka.NoNode && there.expected != self.Node {
 		why, text = reasonExpected, fmt.Sprintf("node %v was expected behind this address, and this is node %v", there.expected, self.Node)
 	}

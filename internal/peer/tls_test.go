@@ -1,96 +1,38 @@
 package peer
 
 import (
+	"bufio"
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"io"
-	"math/big"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"strandline.dev/internal/auth/certs"
+	"strandline.dev/internal/auth/certs/certstest"
+	"strandline.dev/internal/kafka"
 	"strandline.dev/internal/sys"
 )
 
-// authority is a CA of these tests.
-type authority struct {
-	t    *testing.T
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-	pem  []byte
-}
-
-func newAuthority(t *testing.T, name string) *authority {
+// newIdentity makes the identity of a node.
+func newIdentity(t *testing.T, ca *certstest.Authority, node kafka.NodeID) *certs.Source {
 	t.Helper()
-	a := &authority{t: t}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	s, err := certs.Hold(ca.Issue(certstest.Wanted{Name: "n", URIs: []string{NodeURI(node)}}), Judge(node))
+	if err != nil {
+		t.Fatal(err)
 	}
-	a.cert, a.key, a.pem = a.sign(template)
-	return a
+	return s
 }
 
-// sign makes a certificate of template; a CA without a certificate signs itself.
-func (a *authority) sign(template *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey, []byte) {
-	a.t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	parent, signer := a.cert, a.key
-	if parent == nil {
-		parent, signer = template, key
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	return cert, key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-}
-
-// issue makes a certificate with these uses, as PEM with its key.
-func (a *authority) issue(from time.Time, uses ...x509.ExtKeyUsage) (cert, key []byte) {
-	a.t.Helper()
-	_, private, cert := a.sign(&x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "n"}, NotBefore: from, NotAfter: from.Add(2 * time.Hour), ExtKeyUsage: uses,
-	})
-	der, err := x509.MarshalECPrivateKey(private)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	return cert, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der})
-}
-
-// node makes a node's certificates.
-func (a *authority) node() *Certificates {
-	a.t.Helper()
-	cert, key := a.issue(time.Now().Add(-time.Hour), nodeUses...)
-	c, err := ParseCertificates(cert, key, a.pem)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	return c
-}
-
-// overTCP runs a test with listening nodes over real sockets, one for each of certs.
-func overTCP(t *testing.T, certs []*Certificates, test func(n []*testNode)) {
+// overTCP runs a test with listening nodes over real sockets, one for each of identities.
+func overTCP(t *testing.T, identities []*certs.Source, test func(n []*testNode)) {
 	t.Helper()
 	w := newWorld(t)
 	nodes := []*testNode{nil}
-	for i, c := range certs {
+	for i, c := range identities {
 		n := w.newNode(nodeID(i+1), sys.Real().Net, c)
 		n.listen("127.0.0.1:0")
 		nodes = append(nodes, n)
@@ -105,10 +47,10 @@ func overTCP(t *testing.T, certs []*Certificates, test func(n []*testNode)) {
 
 // TestRealSockets: calls from both sides at once, plaintext and mutual TLS, big payloads among small ones.
 func TestRealSockets(t *testing.T) {
-	ca := newAuthority(t, "strandline")
-	for name, certs := range map[string][]*Certificates{"plaintext": {nil, nil}, "tls": {ca.node(), ca.node()}} {
+	ca := certstest.NewAuthority(t, "strandline")
+	for name, identities := range map[string][]*certs.Source{"plaintext": {nil, nil}, "tls": {newIdentity(t, ca, 1), newIdentity(t, ca, 2)}} {
 		t.Run(name, func(t *testing.T) {
-			overTCP(t, certs, func(n []*testNode) {
+			overTCP(t, identities, func(n []*testNode) {
 				var all sync.WaitGroup
 				for i := range 60 {
 					big := bytes.Repeat([]byte{byte(i)}, i*40_000)
@@ -137,36 +79,21 @@ func TestRealSockets(t *testing.T) {
 	}
 }
 
-// TestI15_OnlyNodesOfTheCAAreHeard: another CA, no certificate, plaintext, and a client's certificate of the right CA are refused.
+// TestI15_OnlyNodesOfTheCAAreHeard: another CA, no certificate, plaintext, and clients' certificates of the right CA are refused (K62).
 func TestI15_OnlyNodesOfTheCAAreHeard(t *testing.T) {
-	ca, other := newAuthority(t, "strandline"), newAuthority(t, "stranger")
-	overTCP(t, []*Certificates{ca.node(), other.node(), nil}, func(n []*testNode) {
+	ca, other := certstest.NewAuthority(t, "strandline"), certstest.NewAuthority(t, "stranger")
+	overTCP(t, []*certs.Source{newIdentity(t, ca, 1), newIdentity(t, other, 2), nil}, func(n []*testNode) {
 		for _, from := range []*testNode{n[2], n[3]} {
 			_, err := from.ask(1, KindSubmit, "x")
 			is(t, err, ErrUnreachable, ErrRefused)
 			_, err = n[1].ask(from.Self().Node, KindSubmit, "x")
 			is(t, err, ErrUnreachable, ErrRefused)
 		}
-		address := n[1].world.addresses[1]
-		cert, key := ca.issue(time.Now().Add(-time.Hour), x509.ExtKeyUsageClientAuth)
-		client, err := tls.X509KeyPair(cert, key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for name, own := range map[string][]tls.Certificate{"no certificate": nil, "client certificate": {client}} {
-			nc, err := sys.Real().Net.Dial(t.Context(), address)
-			if err != nil {
-				t.Fatal(err)
+		client := ca.Issue(certstest.Wanted{Name: "alice", Uses: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+		for name, own := range map[string][]tls.Certificate{"no certificate": nil, "client certificate": {pair(t, client)}} {
+			if answer := n[1].pose(own, 3); answer != nil {
+				t.Errorf("%s: heard, and answered with %+v", name, answer)
 			}
-			c := tls.Client(nc, &tls.Config{InsecureSkipVerify: true, Certificates: own})
-			_, err = c.Write(newFrame(kindHello, 0, 0, &hello{version: protocolVersion, class: Admin, expected: 1}).head)
-			if err == nil {
-				_, err = io.ReadFull(c, make([]byte, 1))
-			}
-			if err == nil {
-				t.Errorf("%s: heard", name)
-			}
-			nc.Close()
 		}
 		if n[1].open.Load() > 0 && n[1].log.count("reason=tls") != 1 {
 			t.Errorf("want one line, the reason being the same, have\n%s", n[1].log)
@@ -174,55 +101,135 @@ func TestI15_OnlyNodesOfTheCAAreHeard(t *testing.T) {
 	})
 }
 
-// TestCertificatesAreJudgedWhenRead: what could never work is refused by name at the start.
-func TestCertificatesAreJudgedWhenRead(t *testing.T) {
-	ca, other := newAuthority(t, "strandline"), newAuthority(t, "stranger")
-	good, goodKey := ca.issue(time.Now().Add(-time.Hour), nodeUses...)
-	_, otherKey := ca.issue(time.Now().Add(-time.Hour), nodeUses...)
-	client, clientKey := ca.issue(time.Now().Add(-time.Hour), x509.ExtKeyUsageClientAuth)
+// TestC098_ACertificateSpeaksForItsNodeOnly: with node 2's certificate, and with a stolen one that names no node, nobody can speak as node 3, whose
+// progress would count; nor be taken for node 3 by those who dial it.
+func TestC098_ACertificateSpeaksForItsNodeOnly(t *testing.T) {
+	ca := certstest.NewAuthority(t, "strandline")
+	second := ca.Issue(certstest.Wanted{Name: "node-3", Hosts: []string{"node-3"}, URIs: []string{NodeURI(2), "strandline://node/30", "strandline://node/3/x", "other://node/3"}})
+	none := ca.Issue(certstest.Wanted{Name: "strandline://node/3", Hosts: []string{"127.0.0.1"}})
+	both := ca.Issue(certstest.Wanted{Name: "n", URIs: []string{NodeURI(2), NodeURI(3)}})
+	impostor, err := certs.Hold(second, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	overTCP(t, []*certs.Source{newIdentity(t, ca, 1), newIdentity(t, ca, 2), impostor}, func(n []*testNode) {
+		for name, p := range map[string]certs.PEM{"node 2's": second, "no node's": none} {
+			answer := n[1].pose([]tls.Certificate{pair(t, p)}, 3)
+			if answer == nil || !strings.Contains(answer.refusal, "shows a certificate with the URIs") {
+				t.Errorf("%s certificate speaks for node 3: %+v", name, answer)
+			}
+		}
+		if answer := n[1].pose([]tls.Certificate{pair(t, both)}, 3); answer == nil || answer.refusal != "" {
+			t.Errorf("a certificate with two names speaks for neither: %+v", answer)
+		}
+		if n[1].log.count("reason=certificate") != 1 {
+			t.Errorf("want one line, have\n%s", n[1].log)
+		}
+		for _, k := range []Kind{KindReplicaFetch, KindHeartbeat, KindSubmit} {
+			_, err := n[3].ask(1, k, "x")
+			is(t, err, ErrDenied)
+			_, err = n[1].ask(3, k, "x")
+			is(t, err, ErrDenied)
+		}
+		is(t, n[1].Probe(t.Context(), 3), ErrDenied)
+		n[1].mustAsk(2, KindSubmit, "x")
+	})
+}
+
+// pose says hello to the node with these certificates and as this node, and returns its hello; nil: it hung up.
+func (n *testNode) pose(own []tls.Certificate, as kafka.NodeID) *hello {
+	n.t.Helper()
+	nc, err := sys.Real().Net.Dial(n.t.Context(), n.world.addresses[n.Self().Node])
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	defer nc.Close()
+	c := tls.Client(nc, &tls.Config{InsecureSkipVerify: true, Certificates: own})
+	self := n.Self()
+	self.Node = as
+	if _, err := c.Write(newFrame(kindHello, 0, 0, &hello{version: protocolVersion, class: Data, self: self, expected: n.Self().Node}).head); err != nil {
+		return nil
+	}
+	answer, err := readHello(c, bufio.NewReader(c))
+	if err != nil {
+		return nil
+	}
+	return answer
+}
+
+func pair(t *testing.T, p certs.PEM) tls.Certificate {
+	t.Helper()
+	c, err := tls.X509KeyPair(p.Cert, p.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestJudge: what could never work is refused by name at the start.
+func TestJudge(t *testing.T) {
+	ca, other := certstest.NewAuthority(t, "strandline"), certstest.NewAuthority(t, "stranger")
+	good := ca.Issue(certstest.Wanted{URIs: []string{NodeURI(1)}})
+	past := time.Now().Add(-24 * time.Hour)
 	for _, c := range []struct {
-		name          string
-		cert, key, ca []byte
-		want          string
+		name string
+		pem  certs.PEM
+		want string
 	}{
-		{"another key", good, otherKey, ca.pem, "certificate and key"},
-		{"no CA", good, goodKey, []byte("x"), "CA: no certificate"},
-		{"another CA", good, goodKey, other.pem, "cannot be a node's of this CA"},
-		{"a client's", client, clientKey, ca.pem, "cannot be a node's of this CA"},
+		{"another CA", certs.PEM{Cert: good.Cert, Key: good.Key, CA: other.PEM()}, "cannot be a node's of this CA"},
+		{"no CA", certs.PEM{Cert: good.Cert, Key: good.Key}, "CA: there is none"},
+		{"a client's", ca.Issue(certstest.Wanted{URIs: []string{NodeURI(1)}, Uses: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}), "cannot be a node's of this CA"},
+		{"another node's", ca.Issue(certstest.Wanted{URIs: []string{NodeURI(11)}}), "not node 1's: the URI strandline://node/1 is missing"},
+		{"nobody's", ca.Issue(certstest.Wanted{Name: "node-1"}), "not node 1's"},
+		{"an old one", ca.Issue(certstest.Wanted{URIs: []string{NodeURI(1)}, From: past, Until: past.Add(time.Hour)}), "expired"},
 	} {
-		if _, err := ParseCertificates(c.cert, c.key, c.ca); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := certs.Hold(c.pem, Judge(1)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
-	certs := ca.node()
-	if err := certs.Replace(client, clientKey, ca.pem); err == nil {
-		t.Fatal("replaced by a client's certificate")
-	}
-	if err := certs.Replace(good, goodKey, ca.pem); err != nil {
-		t.Fatal(err)
+	if _, err := certs.Hold(good, Judge(1)); err != nil {
+		t.Error(err)
 	}
 }
 
 // TestExpiredCertificateIsRefused: by the other side, at the handshake.
 func TestExpiredCertificateIsRefused(t *testing.T) {
-	ca := newAuthority(t, "strandline")
-	cert, key := ca.issue(time.Now().Add(-24*time.Hour), nodeUses...)
-	if _, err := ParseCertificates(cert, key, ca.pem); err == nil || !strings.Contains(err.Error(), "expired") {
-		t.Fatalf("read: %v", err)
-	}
-	own, err := tls.X509KeyPair(cert, key)
+	ca := certstest.NewAuthority(t, "strandline")
+	past := time.Now().Add(-24 * time.Hour)
+	old, err := certs.Hold(ca.Issue(certstest.Wanted{URIs: []string{NodeURI(2)}, From: past, Until: past.Add(time.Hour)}), nil) // it has ended while it runs
 	if err != nil {
 		t.Fatal(err)
 	}
-	old := ca.node() // its certificate expires while it runs
-	old.now.Store(&certificates{own: own, ca: old.now.Load().ca})
-	overTCP(t, []*Certificates{ca.node(), old}, func(n []*testNode) {
+	overTCP(t, []*certs.Source{newIdentity(t, ca, 1), old}, func(n []*testNode) {
 		_, err := n[2].ask(1, KindSubmit, "x")
 		is(t, err, ErrUnreachable, ErrRefused)
 		_, err = n[1].ask(2, KindSubmit, "x")
 		is(t, err, ErrUnreachable, ErrRefused)
 		if !strings.Contains(err.Error(), "expired") {
 			t.Fatal(err)
+		}
+	})
+}
+
+// TestReplacedCertificate: connections to come use the new identity, also of a new CA; those that are open go on.
+func TestReplacedCertificate(t *testing.T) {
+	ca, next := certstest.NewAuthority(t, "strandline"), certstest.NewAuthority(t, "next")
+	first, second := newIdentity(t, ca, 1), newIdentity(t, ca, 2)
+	overTCP(t, []*certs.Source{first, second}, func(n []*testNode) {
+		n[2].mustAsk(1, KindSubmit, "x")
+		renewed := next.Issue(certstest.Wanted{URIs: []string{NodeURI(1)}})
+		if err := first.Replace(renewed); err != nil {
+			t.Fatal(err)
+		}
+		n[2].mustAsk(1, KindSubmit, "on the open connection")
+		_, err := n[2].ask(1, KindReplicaFetch, "on a new one")
+		is(t, err, ErrUnreachable)
+		if err := second.Replace(next.Issue(certstest.Wanted{URIs: []string{NodeURI(2)}})); err != nil {
+			t.Fatal(err)
+		}
+		n[2].mustAsk(1, KindReplicaFetch, "with the new CA")
+		if err := second.Replace(renewed); err == nil {
+			t.Error("node 2 takes node 1's certificate for its own")
 		}
 	})
 }

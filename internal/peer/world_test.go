@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"strandline.dev/internal/auth/certs"
 	"strandline.dev/internal/kafka"
 	"strandline.dev/internal/metrics"
 	"strandline.dev/internal/sys"
@@ -122,13 +123,13 @@ func newWorld(t *testing.T) *world {
 func hostOf(id kafka.NodeID) string { return fmt.Sprintf("n%v", id) }
 
 // newNode makes a process that does not listen yet.
-func (w *world) newNode(id kafka.NodeID, n sys.Net, certs *Certificates) *testNode {
+func (w *world) newNode(id kafka.NodeID, n sys.Net, identity *certs.Source) *testNode {
 	node := &testNode{
 		t: w.t, world: w, log: &lockedLog{}, refuse: map[kafka.NodeID]string{}, park: make(chan struct{}),
 		identity: Identity{Cluster: "c", Node: id, Directory: kafka.ID{byte(id)}, Start: 1},
 	}
 	node.Peers = New(Config{
-		Net: n, TLS: certs, Log: slog.New(slog.NewTextHandler(node.log, &slog.HandlerOptions{Level: slog.LevelInfo})), Metrics: metrics.New().Peer,
+		Net: n, TLS: identity, Log: slog.New(slog.NewTextHandler(node.log, &slog.HandlerOptions{Level: slog.LevelInfo})), Metrics: metrics.New().Peer,
 		Self: func() Identity { node.mu.Lock(); defer node.mu.Unlock(); return node.identity },
 		Resolve: func(to kafka.NodeID) (string, bool) {
 			w.mu.Lock()

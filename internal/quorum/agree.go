@@ -34,7 +34,7 @@ type answers struct {
 // form brings the directory into a cluster that runs. It returns with ctx's error if that does not happen before ctx ends.
 func (q *Quorum) form(ctx context.Context) error {
 	said := time.Now()
-	for {
+	for wait := askFirst; ; wait = min(2*wait, askEvery) {
 		round := q.ask(ctx)
 		if err := ctx.Err(); err != nil {
 			return err
@@ -52,7 +52,7 @@ func (q *Quorum) form(ctx context.Context) error {
 			said = time.Now()
 			q.log.Info("waiting for a cluster", "for", why)
 		}
-		if !pause(ctx, askEvery) {
+		if !pause(ctx, wait) {
 			return ctx.Err()
 		}
 	}
@@ -133,6 +133,7 @@ func (q *Quorum) settle(ctx context.Context, a answers) (why string, err error) 
 	if err := q.start.mint(q.configured, a.got); err != nil {
 		return "", err
 	}
+	q.start.minted = true
 	if err := q.hold(); err != nil {
 		return "", err
 	}

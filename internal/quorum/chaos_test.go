@@ -22,6 +22,8 @@ import (
 var (
 	chaosRuns = flag.Int("quorum.runs", 8, "runs of the random fault test")
 	chaosSeed = flag.Uint64("quorum.seed", 1, "seed of the first run")
+
+	crashStride = flag.Int64("quorum.stride", 1, "N: crash at every Nth file operation; odd, for what goes by turns (the race detector's runs)")
 )
 
 // Fault model of the random test: nodes are killed or lose power (systest's crash modes) and start again; both directions of a link are

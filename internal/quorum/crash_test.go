@@ -78,7 +78,7 @@ func TestC025_CommittedEntriesSurviveACrashAtEveryFileOperation(t *testing.T) {
 	if ops < 100 {
 		t.Fatalf("the workload has only %d file operations", ops)
 	}
-	for at := int64(1); at <= ops; at++ {
+	for at := int64(1); at <= ops; at += *crashStride {
 		for _, mode := range []systest.CrashMode{systest.LoseAll, systest.KeepAll, systest.Random, systest.KillProcess} {
 			synctest.Test(t, func(t *testing.T) {
 				defer func() {

@@ -99,7 +99,7 @@ func TestARescueThatCrashesIsDoneOrNotBegun(t *testing.T) {
 		c.end()
 	}
 	synctest.Test(t, func(t *testing.T) { run(t, 0) })
-	for at := int64(1); at <= ops; at++ {
+	for at := int64(1); at <= ops; at += *crashStride {
 		synctest.Test(t, func(t *testing.T) { run(t, at) })
 	}
 }

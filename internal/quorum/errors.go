@@ -40,6 +40,7 @@ var (
 	errNoCluster  = errors.New("this node is in no cluster yet")
 	errNoSnapshot = errors.New("there is no snapshot yet")
 	errPiece      = errors.New("not a piece of the snapshot asked for")
+	errAltered    = errors.New("the bytes are not what was written")
 	errNotOffered = errors.New("the snapshot is not wanted here")
 	errNoLeader   = errors.New("the node knows no leader")
 )

@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,9 +31,7 @@ func TestThreeControllersFormOneCluster(t *testing.T) {
 			if m.q.Image().ClusterID() != cluster || m.dir.Identity().ClusterID != cluster || m.q.Waiting() != "" {
 				t.Errorf("node %d: cluster %q, %q on disk, want %q; it waits for %q", id, m.q.Image().ClusterID(), m.dir.Identity().ClusterID, cluster, m.q.Waiting())
 			}
-			if leads := m.q.Leadership(); leads.Leader != l.id {
-				t.Errorf("node %d takes node %d for the leader, which is node %d", id, leads.Leader, l.id)
-			}
+			c.eventually(fmt.Sprintf("node %d knows the leader", id), time.Second, func() bool { return m.q.Leadership().Leader == c.leader(time.Second).id })
 		}
 		c.end()
 	})
@@ -91,9 +90,10 @@ func TestAnObserverFollowsAndStartsAlone(t *testing.T) {
 		c.start(1, 2, 3, 4)
 		last := c.fill(25)
 		c.agree(last)
-		if m := c.nodes[4]; m.q.isMember.Load() || m.q.Leadership().Leader != c.leader(time.Second).id {
-			t.Errorf("the observer: member %v, %+v", m.q.isMember.Load(), m.q.Leadership())
+		if c.nodes[4].q.isMember.Load() {
+			t.Error("the observer is a member")
 		}
+		c.eventually("the observer knows the leader", time.Second, func() bool { return c.nodes[4].q.Leadership().Leader == c.leader(time.Second).id })
 		// It keeps up within milliseconds.
 		began := time.Now()
 		last = c.fill(1)

@@ -65,7 +65,7 @@ func TestFormingSurvivesACrashAtEveryFileOperation(t *testing.T) {
 			fs := systest.NewFS(uint64(node))
 			ops = formWith(t, node, fs, systest.LoseAll)
 		})
-		for at := int64(1); at <= ops; at++ {
+		for at := int64(1); at <= ops; at += *crashStride {
 			for _, mode := range []systest.CrashMode{systest.LoseAll, systest.KillProcess}[at%2:] { // the second at each, the first at every other
 				synctest.Test(t, func(t *testing.T) {
 					defer func() {

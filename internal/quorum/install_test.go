@@ -95,7 +95,7 @@ func TestAnInstallationSurvivesACrashAtEveryFileOperation(t *testing.T) {
 		if ops < 20 {
 			t.Fatalf("an installation takes only %d file operations", ops)
 		}
-		for at := int64(1); at <= ops; at++ {
+		for at := int64(1); at <= ops; at += *crashStride {
 			mode := []systest.CrashMode{systest.LoseAll, systest.KillProcess, systest.Random}[at%3]
 			synctest.Test(t, func(t *testing.T) { run(t, observing, at, mode) })
 		}

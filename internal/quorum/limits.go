@@ -5,6 +5,8 @@ import "time"
 const (
 	// tickEvery is raft's unit of time. A heartbeat each tick finds a dead leader within electionTicks.
 	tickEvery = 50 * time.Millisecond
+	// tickPlaces is at how many places within tickEvery a node may begin to tick.
+	tickPlaces = 64
 	// electionTicks without a heartbeat start an election: half a second, several times a slow disk's sync.
 	electionTicks = 10
 	// heartbeatTicks between a leader's heartbeats.
@@ -75,7 +77,11 @@ const (
 	// frameEntriesMax bounds the entries in one frame of Raft messages, in bytes; one message may be larger by itself.
 	frameEntriesMax = 4 << 20
 
-	// askEvery and askWaitMax pace the questions of a node without a cluster, sayEvery its log lines.
+	// openingTicks is how many ticks in a row the node that formed a cluster campaigns, while the others start Raft: nobody else leads it
+	// yet, so there is nothing to wait for. After that elections are as ever.
+	openingTicks = 10
+	// askFirst to askEvery, doubling, and askWaitMax pace the questions of a node without a cluster, sayEvery its log lines.
+	askFirst                       = 10 * time.Millisecond
 	askEvery, askWaitMax, sayEvery = 200 * time.Millisecond, time.Second, 5 * time.Second
 
 	// fetchWaitMax is how long a voter holds an observer's fetch when there is nothing new, and fetchGrace how much later the observer turns to another
@@ -89,6 +95,9 @@ const (
 	fetchPause, applyWaitMax = 50 * time.Millisecond, 2 * time.Second
 	// leaderlessPatience is how long a member without a leader waits for an election before it asks others what is committed.
 	leaderlessPatience = 2 * time.Second
+
+	// alteredSayEvery is how often an observer says that what others send it is not what was written.
+	alteredSayEvery = 10 * time.Second
 
 	// pieceBytesMax bounds a piece of a snapshot. It fits behind heartbeats of a slow link.
 	pieceBytesMax = 512 << 10

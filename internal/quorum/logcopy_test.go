@@ -127,7 +127,7 @@ func TestI5_ACutTailIsCutInLogAndCopy(t *testing.T) {
 		}
 	}
 	done := false
-	for at := int64(1); !done; at++ {
+	for at := int64(1); !done; at += *crashStride {
 		for _, mode := range []systest.CrashMode{systest.KillProcess, systest.LoseAll, systest.KeepAll, systest.Random} {
 			for name, damage := range hurt {
 				if mode != systest.KillProcess && name != "nothing" {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"go.etcd.io/raft/v3"
@@ -40,6 +41,8 @@ type loop struct {
 	// retires says that a change has taken this directory out of the configuration; what follows from it is still to be done.
 	retires bool
 	diskWatch
+	// opening counts down the ticks in which this node, which formed the cluster, tries to be its first leader.
+	opening int
 	// leaderless is since when no leader is known, zero while one is.
 	leaderless, saidLeaderless time.Time
 }
@@ -61,6 +64,9 @@ func newLoop(q *Quorum, start *recovered) (*loop, error) {
 		return nil, err
 	}
 	l.node = node
+	if start.minted {
+		l.opening = openingTicks
+	}
 	q.newest.Store(&start.snapshot.snapshotID)
 	l.publishImage()
 	return l, nil
@@ -80,8 +86,10 @@ func (l *loop) run(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	tick := time.NewTicker(tickEvery)
+	// Voters that tick in the same instant time out in the same instant and split the vote. Ids are random: the first tick of each has its own place.
+	tick := time.NewTicker(1 + tickEvery*time.Duration(l.self%tickPlaces)/tickPlaces)
 	defer tick.Stop()
+	rhythm := sync.OnceFunc(func() { tick.Reset(tickEvery) })
 	for {
 		if err := l.advance(ctx); err != nil {
 			return err
@@ -90,7 +98,9 @@ func (l *loop) run(ctx context.Context) (err error) {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
+			rhythm()
 			l.node.Tick()
+			l.open()
 			l.tickQuiet()
 			l.steer()
 			l.watchLeader()
@@ -111,6 +121,20 @@ func (l *loop) run(ctx context.Context) (err error) {
 			}
 		}
 	}
+}
+
+// open campaigns in a new cluster that has no leader yet.
+func (l *loop) open() {
+	status := l.node.BasicStatus()
+	if l.opening == 0 || status.Lead != raft.None {
+		l.opening = 0
+		return
+	}
+	l.opening--
+	if status.RaftState == raft.StateCandidate {
+		return // votes are on their way, and disks in it
+	}
+	_ = l.node.Campaign() // refused in the middle of a change of voters, of which there is none yet
 }
 
 // propose hands raft a proposal and those that wait behind it. A proposal that is not the next entry of the term it was

@@ -109,7 +109,7 @@ func TestC032_ADamagedCopyIsWrittenAnew(t *testing.T) {
 // TestC032_NoBitOfAKilledNodesLogMatters: index, length and term too, which no checksum of the log covers.
 func TestC032_NoBitOfAKilledNodesLogMatters(t *testing.T) {
 	size := 1
-	for at := 0; at < size; at++ {
+	for at := 0; at < size; at += int(*crashStride) {
 		synctest.Test(t, func(t *testing.T) {
 			m := newModel()
 			fs := behindSnapshotInBubble(t, m)
@@ -134,7 +134,7 @@ var everyDamage = flag.Bool("quorum.everydamage", false, "each kind of damage af
 func TestC032_OneOfLogAndCopyIsEnoughAfterAKillAtAnyMoment(t *testing.T) {
 	var ops int64
 	synctest.Test(t, func(t *testing.T) { ops = countOps(t) })
-	for at := int64(1); at <= ops; at++ {
+	for at := int64(1); at <= ops; at += *crashStride {
 		for _, file := range []string{logPath, copyPath} {
 			kinds := damages(file)
 			for i, name := range slices.Sorted(maps.Keys(kinds)) {
@@ -170,7 +170,7 @@ func TestC032_OneOfLogAndCopyIsEnoughAfterAKillAtAnyMoment(t *testing.T) {
 func TestC032_AKillWhileALogIsMadeWholeLosesNothing(t *testing.T) {
 	for name, damage := range logDamages() {
 		opened := false
-		for at := int64(1); !opened; at++ {
+		for at := int64(1); !opened; at += *crashStride {
 			for _, mode := range []systest.CrashMode{systest.KillProcess, systest.LoseAll, systest.Random} {
 				synctest.Test(t, func(t *testing.T) {
 					defer func() {

@@ -93,7 +93,7 @@ func (q *Quorum) fillFetch(m *metadataFetch, answer *metadataFetched) error {
 
 // observe fetches while this node is no member, or hears of no leader. It ends with ctx.
 func (q *Quorum) observe(ctx context.Context) {
-	source := 0
+	source, said := 0, time.Time{}
 	for ctx.Err() == nil {
 		if !q.fetches() {
 			if !q.untilLeaderless(ctx) {
@@ -107,11 +107,18 @@ func (q *Quorum) observe(ctx context.Context) {
 			continue
 		}
 		node := nodes[source%len(nodes)]
-		if err := q.fetchFrom(ctx, node); err != nil && ctx.Err() == nil {
-			source++
-			q.log.Debug("metadata could not be fetched", "node", node, "err", err)
-			pause(ctx, fetchPause)
+		err := q.fetchFrom(ctx, node)
+		if err == nil || ctx.Err() != nil {
+			continue
 		}
+		source++
+		if now := time.Now(); errors.Is(err, errAltered) && now.Sub(said) >= alteredSayEvery {
+			q.log.Warn("another node's metadata is not taken", "node", node, "err", err)
+			said = now
+		} else {
+			q.log.Debug("metadata could not be fetched", "node", node, "err", err)
+		}
+		pause(ctx, fetchPause)
 	}
 }
 
@@ -173,7 +180,7 @@ func (q *Quorum) fetchFrom(ctx context.Context, node kafka.NodeID) error {
 	}
 	entries, err := checkedEntries(got.Batches, ask.Next, got.Committed)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: entries from %d on: %w", errAltered, ask.Next, err)
 	}
 	if err := q.onLoop(ctx, func(l *loop) error { l.feed(*at, got, entries); return nil }); err != nil {
 		return err

@@ -69,7 +69,7 @@ func pullSnapshot(ctx context.Context, source pieceSource, id *snapshotID) (snap
 		err = errSnapshotIndex
 	}
 	if err != nil {
-		return snapshot{}, fmt.Errorf("fetched metadata snapshot: %w", err)
+		return snapshot{}, fmt.Errorf("%w: metadata snapshot %d: %w", errAltered, ask.Index, err)
 	}
 	return snap, nil
 }

@@ -22,7 +22,9 @@ type recovered struct {
 	lines   *slog.Logger
 
 	self uint64 // raft id
-	vote vote
+	// minted says that this process has formed the cluster.
+	minted bool
+	vote   vote
 	// voted says that there is a vote file, readable or not; voteDamage, that it is not what was written.
 	voted           bool
 	voteDamage      *CorruptError

@@ -124,7 +124,7 @@ func TestC032_ASoleVotersDamagedVoteIsRebuilt(t *testing.T) {
 func TestI3_ARebuiltVoteIsOnDiskBeforeItsTermIs(t *testing.T) {
 	for _, mode := range []systest.CrashMode{systest.LoseAll, systest.KeepAll, systest.KillProcess} {
 		ended := false
-		for at := int64(1); !ended; at++ {
+		for at := int64(1); !ended; at += *crashStride {
 			synctest.Test(t, func(t *testing.T) {
 				m := newModel()
 				fs := damaged(t, m, func(fs *systest.FS) error { return fs.Cut(metadataFile(voteFileName), 7) })
@@ -319,7 +319,7 @@ func quietInBubble(t *testing.T, m *model, saved bool) *systest.FS {
 func TestC032_NoBitOfAQuietNodesLogMatters(t *testing.T) {
 	for _, saved := range []bool{false, true} {
 		size := 1
-		for at := 0; at < size; at++ {
+		for at := 0; at < size; at += int(*crashStride) {
 			synctest.Test(t, func(t *testing.T) {
 				m := newModel()
 				fs := quietInBubble(t, m, saved)
@@ -356,7 +356,7 @@ func behindSnapshotInBubble(t *testing.T, m *model) *systest.FS {
 func TestC032_DamageBelowASnapshotCostsNoEntryBehindIt(t *testing.T) {
 	var log []byte
 	synctest.Test(t, func(t *testing.T) { log = behindSnapshotInBubble(t, newModel()).Files()[logPath] })
-	for at := range entriesSize(log, 4) {
+	for at := int64(0); at < entriesSize(log, 4); at += *crashStride {
 		synctest.Test(t, func(t *testing.T) {
 			m := newModel()
 			fs := behindSnapshotInBubble(t, m)
@@ -410,5 +410,39 @@ func TestAQuietMomentGetsOneSnapshot(t *testing.T) {
 			t.Errorf("snapshots %v", names)
 		}
 		_ = n.close()
+	})
+}
+
+// TestC032_AVoterThatLostLogAndCopyComesBackWiped: what such a voter had promised is not known, so it takes no part under its old name, whatever
+// the others could give it: it refuses at every start and the majority goes on. With an empty directory it is a new voter that has promised nothing.
+func TestC032_AVoterThatLostLogAndCopyComesBackWiped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newTestCluster(t, 3)
+		c.start(1, 2, 3)
+		c.agree(c.fill(20))
+		old := c.nodes[3].q.Image().Voters()
+		if err := c.nodes[3].dir.SavePoints(nil); err != nil { // as replicas do every 5 s: it says how long the log was
+			t.Fatal(err)
+		}
+		c.crash(systest.KillProcess, 3)
+		if err := errors.Join(c.disks[3].Cut(logPath, 0), c.disks[3].FlipBit(copyPath, 99, 5)); err != nil {
+			t.Fatal(err)
+		}
+		for start := range 2 {
+			if _, err := c.open(3); err == nil || !strings.Contains(err.Error(), logPath) {
+				t.Fatalf("start %d: %v", start+1, err)
+			}
+			c.fill(3)
+		}
+		if got := c.nodes[1].q.Image().Voters(); !slices.Equal(got, old) {
+			t.Fatalf("the table changed although nobody emptied the directory: %v", got)
+		}
+		c.wipe(3)
+		c.start(3)
+		c.eventually("the new directory votes", time.Minute, func() bool { return c.nodes[3].isVoter() })
+		c.agree(c.fill(3))
+		c.crash(systest.LoseAll, 2) // it counts
+		c.fill(2)
+		c.end()
 	})
 }

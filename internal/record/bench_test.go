@@ -28,7 +28,7 @@ func BenchmarkValidate(b *testing.B) {
 				b.SetBytes(int64(n) * 1024)
 				b.ReportAllocs()
 				for b.Loop() {
-					if err := Validate(batch, r); err != nil {
+					if err := validate(batch, r); err != nil {
 						b.Fatal(err)
 					}
 				}

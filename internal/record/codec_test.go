@@ -152,7 +152,7 @@ func TestK30_DamagedFramesAreCorrupt(t *testing.T) {
 			"two frames": append(bytes.Clone(f.bytes), f.bytes...), "trailing": append(bytes.Clone(f.bytes), 1), "cut": f.bytes[:len(f.bytes)-1],
 		} {
 			batch := newTestPayload(t, f.codec, 30, b)
-			err := Validate(batch, testRules())
+			err := validate(batch, testRules())
 			var e *InvalidError
 			if !errors.As(err, &e) || e.Kind != Corrupt {
 				t.Errorf("batch with %s, %s: %v", form, what, err)
@@ -252,7 +252,7 @@ func TestC088_BombsAreStoppedAtTheCap(t *testing.T) {
 			by string
 			fn func() error
 		}{
-			{"Validate", func() error { return Validate(b, r) }},
+			{"Validate", func() error { return validate(b, r) }},
 			{"Decompress", func() error { _, err := Decompress(b.Codec(), nil, b.Payload(), 8<<20); return err }},
 			{"Records", func() error {
 				for _, err := range b.Records(8 << 20) {
@@ -294,7 +294,7 @@ func TestC088_ValidateReadsNoFurtherThanTheCap(t *testing.T) {
 		r.MaxDecompressedBytes = 8 << 20
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		err := Validate(b, r)
+		err := validate(b, r)
 		runtime.ReadMemStats(&after)
 		// The record's length alone is over the cap, which is known before its bytes are read.
 		checkInvalid(t, err, BatchTooLarge, -1)
@@ -303,9 +303,9 @@ func TestC088_ValidateReadsNoFurtherThanTheCap(t *testing.T) {
 		}
 		r.MaxDecompressedBytes = size + 1<<10
 		r.MaxRecordBytes = 1 << 20
-		checkInvalid(t, Validate(b, r), RecordTooLarge, 0)
+		checkInvalid(t, validate(b, r), RecordTooLarge, 0)
 		r.MaxRecordBytes = size
-		checkInvalid(t, Validate(b, r), 0, 0)
+		checkInvalid(t, validate(b, r), 0, 0)
 	}
 }
 

@@ -17,6 +17,6 @@
 // state.
 //
 // Files: batch.go (the view), split.go (framing), validate.go and rules.go (what a client may send), walk.go (one pass over
-// records without allocation), records.go (iterator), builder.go, compress.go and decompress_*.go (codecs), recompress.go,
+// records without allocation), records.go (iterator), carried.go (records with a certain header), without.go (a batch less some records), compact.go (what compaction leaves of one), builder.go, compress.go and decompress_*.go (codecs), recompress.go,
 // limits.go, errors.go.
 package record

@@ -43,7 +43,7 @@ func FuzzValidate(f *testing.F) {
 		r := testRules()
 		r.MaxDecompressedBytes = fuzzLimit
 		r.TimestampAfter = 0
-		if Validate(b, r) != nil {
+		if validate(b, r) != nil {
 			for range b.Records(fuzzLimit) {
 			}
 			_, _, _, _ = b.FirstAt(testNow, fuzzLimit)

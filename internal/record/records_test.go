@@ -77,7 +77,7 @@ func TestBuildValidateRecompressRead(t *testing.T) {
 		if b.MaxTimestamp() != maxTS || int(b.Count()) != len(want) || b.Codec() != codec {
 			t.Fatal("header is wrong")
 		}
-		if err := Validate(b, Rules{ZstdAllowed: true}); err != nil {
+		if err := validate(b, Rules{ZstdAllowed: true}); err != nil {
 			t.Fatal(err)
 		}
 		checkRecords(t, b, want)
@@ -86,7 +86,7 @@ func TestBuildValidateRecompressRead(t *testing.T) {
 			if err != nil || nb.Codec() != to || nb.MaxTimestamp() != maxTS {
 				t.Fatalf("to %v: %v", to, err)
 			}
-			if err := Validate(nb, Rules{ZstdAllowed: true}); err != nil {
+			if err := validate(nb, Rules{ZstdAllowed: true}); err != nil {
 				t.Fatal(err)
 			}
 			checkRecords(t, nb, want)

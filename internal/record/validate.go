@@ -5,27 +5,33 @@ import (
 	"math"
 )
 
+// Facts are what a walk over the records of a batch saw, which spares others another walk.
+type Facts struct {
+	// HasHeaders says that a record has a header.
+	HasHeaders bool
+}
+
 // Validate decides whether a client's batch may be appended: framing, checksum, attributes, producer fields, and every record, which
 // it walks without allocating (compressed ones through a window). It returns nil or an *InvalidError; one bad record refuses the
 // whole batch.
 //
 // It changes one thing: where the header's max timestamp is not that of the records it writes the true one and recomputes the CRC, as
 // Kafka does, since lookups by time rely on it.
-func Validate(b Batch, r Rules) error {
+func Validate(b Batch, r Rules) (Facts, error) {
 	if err := validateHeader(b, &r); err != nil {
-		return err
+		return Facts{}, err
 	}
 	if r.MaxDecompressedBytes <= 0 {
 		r.MaxDecompressedBytes = DecompressedLimit(max(r.MaxBatchBytes, len(b)))
 	}
-	maxTimestamp, err := validateRecords(b, &r)
+	maxTimestamp, facts, err := validateRecords(b, &r)
 	if err != nil {
-		return err
+		return Facts{}, err
 	}
 	if !r.LogAppendTime && maxTimestamp != b.MaxTimestamp() {
 		b.setMaxTimestamp(maxTimestamp)
 	}
-	return nil
+	return facts, nil
 }
 
 // validateHeader returns error, not *InvalidError, so that a nil stays nil.
@@ -84,43 +90,44 @@ func validateProducer(b Batch, r *Rules) error {
 	return nil
 }
 
-func validateRecords(b Batch, r *Rules) (maxTimestamp int64, err error) {
+func validateRecords(b Batch, r *Rules) (maxTimestamp int64, facts Facts, err error) {
 	count := b.Count()
 	if count <= 0 {
-		return 0, invalid(InvalidRecord, -1, "the batch declares no records")
+		return 0, facts, invalid(InvalidRecord, -1, "the batch declares no records")
 	}
 	if int64(b.LastOffsetDelta())+1 != int64(count) {
-		return 0, invalid(InvalidRecord, -1, "the last offset delta does not match the number of records")
+		return 0, facts, invalid(InvalidRecord, -1, "the last offset delta does not match the number of records")
 	}
 	capacity := r.MaxDecompressedBytes
 	if b.Codec() == None {
 		capacity = len(b.Payload())
 	}
 	if int64(count) > int64(capacity/minRecordSize) {
-		return 0, invalid(InvalidRecord, -1, "the number of records does not fit the batch")
+		return 0, facts, invalid(InvalidRecord, -1, "the number of records does not fit the batch")
 	}
 	var c cursor
 	defer c.close()
 	if err := c.open(b.Codec(), b.Payload(), r.MaxDecompressedBytes); err != nil {
-		return 0, refusal(err, -1, &c)
+		return 0, facts, refusal(err, -1, &c)
 	}
 	maxTimestamp = noTimestamp
 	base := b.BaseTimestamp()
 	for i := range int(count) {
 		s, err := c.record(nil)
 		if err != nil {
-			return 0, refusal(err, i, &c)
+			return 0, facts, refusal(err, i, &c)
 		}
 		ts, err := validateRecord(s, i, base, r)
 		if err != nil {
-			return 0, err
+			return 0, facts, err
 		}
 		maxTimestamp = max(maxTimestamp, ts)
+		facts.HasHeaders = facts.HasHeaders || s.headers > 0
 	}
 	if err := c.finish(); err != nil {
-		return 0, refusal(err, -1, &c)
+		return 0, facts, refusal(err, -1, &c)
 	}
-	return maxTimestamp, nil
+	return maxTimestamp, facts, nil
 }
 
 func validateRecord(s shape, index int, base int64, r *Rules) (timestamp int64, err error) {

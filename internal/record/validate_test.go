@@ -179,8 +179,33 @@ func TestValidate(t *testing.T) {
 			if v.rules != nil {
 				v.rules(&r)
 			}
-			checkInvalid(t, Validate(b, r), v.kind, v.index)
+			checkInvalid(t, validate(b, r), v.kind, v.index)
 		})
+	}
+}
+
+// validate is Validate for who wants the error alone.
+func validate(b Batch, r Rules) error {
+	_, err := Validate(b, r)
+	return err
+}
+
+// TestValidateTellsOfHeaders: of any record's, in any codec.
+func TestValidateTellsOfHeaders(t *testing.T) {
+	for _, codec := range []Codec{None, Gzip, Snappy, LZ4, Zstd} {
+		for with := range 4 { // the record that has one; the last has none
+			bu := NewBuilder(codec)
+			for i := range 3 {
+				var headers []Header
+				if i == with {
+					headers = []Header{{Key: "k"}}
+				}
+				bu.Add(1, []byte("a"), []byte("b"), headers)
+			}
+			if facts, err := Validate(bu.Build(), Rules{ZstdAllowed: true}); err != nil || facts.HasHeaders != (with < 3) {
+				t.Errorf("%v, record %d: %+v %v", codec, with, facts, err)
+			}
+		}
 	}
 }
 
@@ -204,7 +229,7 @@ func checkInvalid(t *testing.T, err error, kind Kind, index int) {
 func TestK22_WrongChecksum(t *testing.T) {
 	b := newTestBatch(t, None, 3)
 	b[len(b)-1]++
-	checkInvalid(t, Validate(b, testRules()), Corrupt, -1)
+	checkInvalid(t, validate(b, testRules()), Corrupt, -1)
 }
 
 func TestK23_K26_Single(t *testing.T) {
@@ -240,7 +265,7 @@ func TestRecordTooLargeNamesRecordSizeAndLimit(t *testing.T) {
 	r := testRules()
 	r.MaxRecordBytes = 400
 	var e *InvalidError
-	if !errors.As(Validate(bu.Build(), r), &e) {
+	if !errors.As(validate(bu.Build(), r), &e) {
 		t.Fatal("accepted")
 	}
 	want := InvalidError{RecordTooLarge, 1, "the record is larger than the topic allows", 3 + 500 + 4 + 5, 400}
@@ -258,7 +283,7 @@ func TestValidateCorrectsMaxTimestamp(t *testing.T) {
 		want := clone(b)
 		binary.BigEndian.PutUint64(b[posMaxTimestamp:], 1)
 		b.seal()
-		if err := Validate(b, testRules()); err != nil {
+		if err := validate(b, testRules()); err != nil {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(b, want) {
@@ -271,7 +296,7 @@ func TestValidateChangesNothingElse(t *testing.T) {
 	for _, codec := range allCodecs {
 		b := newTestBatch(t, codec, 100)
 		want := clone(b)
-		if err := Validate(b, testRules()); err != nil {
+		if err := validate(b, testRules()); err != nil {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(b, want) {
@@ -292,7 +317,7 @@ func TestValidateAllocatesNothingPerRecord(t *testing.T) {
 			most = 0
 		}
 		if n := testing.AllocsPerRun(50, func() {
-			if err := Validate(b, r); err != nil {
+			if err := validate(b, r); err != nil {
 				t.Fatal(err)
 			}
 		}); n > most {

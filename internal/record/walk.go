@@ -35,6 +35,8 @@ type shape struct {
 	keyLength      int32
 	// userBytes is key, value, header keys and header values together.
 	userBytes int64
+	// headers is how many there are.
+	headers int32
 }
 
 // cursor walks over records, in place for a plain payload or through the window of a stream for a compressed one. It allocates
@@ -48,6 +50,10 @@ type cursor struct {
 	st            stream
 	// end is the position at which the record being read ends.
 	end int64
+	// want, if not empty, is a header that the walk looks for, and got the value of the last one of that name in the record, nil if it has
+	// none or a null one. Needs a cursor without a stream.
+	want string
+	got  []byte
 }
 
 // open points the cursor at a payload. The caller calls close, also after an error.
@@ -243,7 +249,9 @@ func (c *cursor) headers(s *shape, keep *Record) error {
 	if count < 0 || int64(count) > (c.end-c.at)/minHeaderSize {
 		return faultHeaders
 	}
-	if keep != nil && count > 0 {
+	s.headers = count
+	c.got = nil
+	if keep != nil && count > 0 && c.want == "" {
 		keep.Headers = make([]Header, 0, count)
 	}
 	for range count {
@@ -256,7 +264,11 @@ func (c *cursor) headers(s *shape, keep *Record) error {
 			return err
 		}
 		s.userBytes += int64(keyLength) + int64(max(valueLength, 0))
-		if keep != nil {
+		if c.want != "" {
+			if string(key) == c.want {
+				c.got = value
+			}
+		} else if keep != nil {
 			keep.Headers = append(keep.Headers, Header{Key: string(key), Value: value})
 		}
 	}

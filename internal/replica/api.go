@@ -10,6 +10,7 @@ import (
 	"strandline.dev/internal/metrics"
 	"strandline.dev/internal/peer"
 	"strandline.dev/internal/record"
+	"strandline.dev/internal/recordid"
 	"strandline.dev/internal/storage"
 	"strandline.dev/internal/sys"
 )
@@ -23,9 +24,9 @@ type Config struct {
 	Metrics *metrics.Broker
 	// TopicConfig resolves the settings in force for a topic.
 	TopicConfig func(*metadata.Topic) config.Topic
-	// Purged reports that the directory of a purged replica is gone. It is called without locks, at Reconcile or from Run,
+	// Purged reports that the directories of purged replicas are gone, at most purgeBatchMax at a time. It is called without locks from Run,
 	// again every few seconds until the Image no longer asks for the purge; it must not block for long.
-	Purged func(topic kafka.TopicID, partition int32)
+	Purged func([]kafka.TopicPartition)
 	// ProducerExpiry is how long an idle idempotent producer is remembered; 0 means producerExpiryDefault.
 	ProducerExpiry time.Duration
 	// Peers carries replication to and from other nodes; NewHost registers its handlers, so it comes before Peers.Serve. nil: this node is
@@ -35,6 +36,9 @@ type Config struct {
 	Submit Submit
 	// LagMax is replica.lag.max; 0 means lagMaxDefault.
 	LagMax time.Duration
+	// CopyRate is how many bytes a second this node gives to replicas that are not in sync, as it is at the time of asking; nil: as many as
+	// there are.
+	CopyRate func() int64
 }
 
 // Acks of a publish.
@@ -51,6 +55,10 @@ const (
 type AppendItem struct {
 	TP    kafka.TopicPartition
 	Batch record.Batch
+	// IDs are the record ids that the batch carries in the header IDHeader, as recordid.Read lists them. Without them, or when the topic has
+	// another header by now, Append reads them itself, under the lock of the partition; topics without a dedup window have none read.
+	IDs      []recordid.Carried
+	IDHeader string
 	// Within is the leader epoch in which the batch was decided: in any other one it is refused (I3). Nil for a client's batch,
 	// which no epoch has decided.
 	Within *kafka.LeaderEpoch
@@ -58,13 +66,22 @@ type AppendItem struct {
 
 // AppendResult is the answer for one AppendItem. With an Err other than nil, Base is NoOffset (C062).
 type AppendResult struct {
-	// Base is the offset of the batch's first record: for a repeat, of the original (I12).
+	// Base is the offset of the batch's first record: for a repeat, of the original (I12). Where records of a batch repeat and others do not,
+	// it is that of the batch as stored, in which the repeats are holes.
 	Base kafka.Offset
 	// LogStart is the first offset of the log, or NoOffset when unknown.
 	LogStart kafka.Offset
 	// TimestampMs is the append time in Unix milliseconds when the topic stamps it, else -1.
 	TimestampMs int64
-	Err         error
+	// Repeat says that the records were stored before, by sequence or by record id, and OtherContent that one of them had another key or
+	// value then: its id was used for two things, and what came now is not stored.
+	Repeat, OtherContent bool
+	// Cut and Originals are the verdict on the records that repeat a record id, one by one (recordid.Verdict).
+	Cut       []int32
+	Originals []recordid.Original
+	// Reached says that the records may be in the log even where Err is set: they were appended, or repeat what was.
+	Reached bool
+	Err     error
 	// Leader and LeaderEpoch are what this node knows of the leader, for answers that redirect the client (I13: NoNode and
 	// NoEpoch when unknown).
 	Leader      kafka.NodeID
@@ -147,12 +164,16 @@ type PartitionStatus struct {
 	TP kafka.TopicPartition
 	// Start, HW, End and Stored are the log's offsets: first, high watermark, written end, stored end.
 	Start, HW, End, Stored kafka.Offset
+	// RecordIDs is the number of record ids remembered; 0 where none are kept, as on replicas that are not in sync.
+	RecordIDs int
 	// Size is in bytes.
 	Size  int64
 	Epoch kafka.LeaderEpoch
 	Role  Role
 	// Leader is the leader by the last Image, or NoNode.
 	Leader kafka.NodeID
+	// Lost is when this node last ended a leadership of it, zero for never in this process.
+	Lost time.Time
 	// Problem says why the partition is Offline; empty otherwise.
 	Problem string
 }

@@ -7,6 +7,7 @@ import (
 
 	"strandline.dev/internal/kafka"
 	"strandline.dev/internal/record"
+	"strandline.dev/internal/recordid"
 	"strandline.dev/internal/storage"
 )
 
@@ -48,7 +49,8 @@ func (p *partition) append(pr *Produce, i int, it *AppendItem, now time.Time) {
 		pr.fail(i, err)
 		return
 	}
-	end, err := p.storeLocked(r, it.Batch, now)
+	end, err := p.storeLocked(r, it, now)
+	r.Reached = err == nil || final(err)
 	if err != nil {
 		pr.fail(i, err)
 		return
@@ -87,22 +89,36 @@ func (p *partition) admitLocked(acks int16, within *kafka.LeaderEpoch) error {
 	return nil
 }
 
-// storeLocked finds a batch among the last of its producer, or appends it. It fills r and returns the end that must be
-// committed before the publish is confirmed.
-func (p *partition) storeLocked(r *AppendResult, b record.Batch, now time.Time) (kafka.Offset, error) {
-	l := p.mu.log
-	if b.ProducerID() != kafka.NoProducerID {
-		seen, err := l.CheckSequence(b, now)
+// storeLocked finds a batch among the last of its producer, or its records by their ids, or appends it. It fills r and returns the end
+// that must be committed before the publish is confirmed.
+func (p *partition) storeLocked(r *AppendResult, it *AppendItem, now time.Time) (kafka.Offset, error) {
+	if it.Batch.ProducerID() != kafka.NoProducerID {
+		seen, err := p.mu.log.CheckSequence(it.Batch, now)
+		if err == nil && seen.Duplicate {
+			p.env.metrics.Retries.Inc()
+			r.Base, r.TimestampMs, r.Repeat = seen.Base, seen.TimestampMs, true
+			err = p.originalsLocked(r, it, seen.Base)
+		}
 		if err != nil {
 			return 0, p.appendErrorLocked(err)
 		}
 		if seen.Duplicate {
-			p.env.metrics.Retries.Inc()
-			r.Base, r.TimestampMs = seen.Base, seen.TimestampMs
 			return seen.End, nil
 		}
 	}
-	done, err := l.Append(p.mu.state.LeaderEpoch, b, now)
+	rep, err := p.judgeIDsLocked(it)
+	if err == nil && len(rep.carried) > 0 {
+		return p.storeIdentifiedLocked(r, it, &rep, now)
+	}
+	if err != nil {
+		return 0, p.appendErrorLocked(err)
+	}
+	return p.appendLocked(r, it.Batch, nil, now)
+}
+
+// appendLocked appends a batch that nothing speaks against.
+func (p *partition) appendLocked(r *AppendResult, b record.Batch, ids []recordid.Carried, now time.Time) (kafka.Offset, error) {
+	done, err := p.mu.log.AppendIdentified(p.mu.state.LeaderEpoch, b, ids, now)
 	if err != nil {
 		return 0, p.appendErrorLocked(err)
 	}
@@ -119,6 +135,8 @@ func (p *partition) appendErrorLocked(err error) error {
 	switch {
 	case errors.Is(err, storage.ErrOutOfOrderSequence), errors.Is(err, storage.ErrProducerFenced), errors.Is(err, storage.ErrTooLarge):
 		return err
+	case errors.Is(err, storage.ErrIDsLoading), errors.Is(err, storage.ErrIDsFull):
+		return fmt.Errorf("%w: %v: %w", ErrRecordIDs, p.tp, err)
 	case final(err):
 		p.failLocked(err)
 		return p.mu.problem

@@ -55,6 +55,8 @@ type clusterNode struct {
 	files int64
 	// reserve is the size of the reserve for a full disk; 0 keeps none.
 	reserve int64
+	// limit is the disk limit in bytes; 0 is none.
+	limit int64
 	*clusterProcess
 }
 
@@ -219,7 +221,7 @@ func (n *clusterNode) start() {
 	}
 	log := slog.New(slog.NewTextHandler(n.log, &slog.HandlerOptions{Level: level}))
 	var err error
-	p.dir, err = storage.OpenDir(storage.DirOptions{Machine: m, Path: path, Log: log, Metrics: n.metrics.Storage, OpenFilesMax: n.files, ReserveBytes: n.reserve})
+	p.dir, err = storage.OpenDir(storage.DirOptions{Machine: m, Path: path, Log: log, Metrics: n.metrics.Storage, OpenFilesMax: n.files, ReserveBytes: n.reserve, LimitBytes: n.limit})
 	c.must(err)
 	p.peers = peer.New(peer.Config{
 		Net: m.Net, Log: log, Metrics: n.metrics.Peer,
@@ -230,7 +232,7 @@ func (n *clusterNode) start() {
 	})
 	p.host, err = NewHost(Config{
 		Dir: p.dir, Node: n.id, Machine: m, Log: log, Metrics: n.metrics.Broker, TopicConfig: clusterTopicConfig,
-		Purged: func(kafka.TopicID, int32) {}, Peers: p.peers, Submit: n.submit,
+		Purged: func([]kafka.TopicPartition) {}, Peers: p.peers, Submit: n.submit,
 	})
 	c.must(err)
 	p.found, err = p.host.Recover(t.Context())
@@ -328,8 +330,16 @@ func clusterTopicConfig(t *metadata.Topic) config.Topic {
 		c.Flush = config.FlushReplicated
 	}
 	c.SegmentBytes = 1 << 16
+	if n, err := strconv.ParseInt(t.Configs["strandline.dedup.window.ms"], 10, 64); err == nil {
+		c.DedupWindow, c.DedupHeader = time.Duration(n)*time.Millisecond, idHeader
+	}
 	if n, err := strconv.ParseInt(t.Configs["segment.bytes"], 10, 64); err == nil {
 		c.SegmentBytes = n
+	}
+	if t.Configs["cleanup.policy"] == "compact" {
+		compact := compacting()
+		compact.SegmentBytes = c.SegmentBytes
+		return compact
 	}
 	return c
 }

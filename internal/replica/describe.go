@@ -3,6 +3,7 @@ package replica
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"strandline.dev/internal/kafka"
 	"strandline.dev/internal/storage"
@@ -36,15 +37,25 @@ type Volume struct {
 	// Path is the data directory.
 	Path string
 	sys.Space
+	// Bound is the disk limit that is reached first; the zero value where nobody knows.
+	Bound storage.Bound
+	// Refusal is why records of user topics are refused, nil while they are taken.
+	Refusal error
 }
 
-// Volume reports on the disk that holds the data directory. With an error, which is the file system's, only Path is set.
+// Volume reports on the disk that holds the data directory. An error is the file system's; Space is not set then.
 func (h *Host) Volume() (Volume, error) {
-	v := Volume{Path: h.dir.Path()}
+	v := Volume{Path: h.dir.Path(), Refusal: h.dir.Refusal()}
 	var err error
+	if v.Bound, err = h.dir.Room(); err != nil {
+		v.Bound = storage.Bound{}
+	}
 	v.Space, err = h.machine.Space(v.Path)
 	return v, err
 }
+
+// Slowdown is how long a publish is to be slowed because little room is left on the disk.
+func (h *Host) Slowdown() time.Duration { return h.dir.Slowdown() }
 
 // Producers lists, by id, the idempotent producers that a partition led here remembers. Those past their expiry are left out: their next
 // batch is taken as a first one, even while their state is still in memory.
@@ -69,7 +80,7 @@ func (p *partition) describe() PartitionStatus {
 	p.mu.Lock()
 	defer p.unlock()
 	s := PartitionStatus{
-		TP: p.tp, HW: p.hwLocked(), Role: p.mu.role, Epoch: p.mu.state.LeaderEpoch, Leader: p.mu.state.Leader,
+		TP: p.tp, HW: p.hwLocked(), Role: p.mu.role, Epoch: p.mu.state.LeaderEpoch, Leader: p.mu.state.Leader, Lost: p.mu.lost,
 		Start: kafka.NoOffset, End: kafka.NoOffset, Stored: kafka.NoOffset,
 	}
 	if p.mu.problem != nil {
@@ -77,6 +88,7 @@ func (p *partition) describe() PartitionStatus {
 	}
 	if l := p.mu.log; l != nil {
 		s.Start, s.End, s.Stored, s.Size = l.Start(), l.End(), l.StoredEnd(), l.Size()
+		s.RecordIDs, _ = l.RecordIDs()
 	}
 	return s
 }

@@ -15,6 +15,7 @@
 //     one leads (repair.go).
 //   - I5: a follower cuts its log where its leader says that they part, before any watermark of that leader (pull.go).
 //   - I6: clients read below the high watermark only.
+//   - I12: what is appended is judged by sequence and record id first, and a repeat is confirmed when its original is committed.
 //   - I9: followers inherit append times and log starts; DeleteRecords is answered when the ISR has raised its starts. Retention
 //     runs on leaders, never past the high watermark, and pauses while the wall clock is not to be trusted.
 //   - I10: a log is dropped only for a purge recorded in the Image. A directory the Image does not name is set aside, and
@@ -28,7 +29,7 @@
 // rebuilding. Locks of sessions, fetchers and chores are leaves below the partition's.
 //
 // Files: api.go (what callers pass and get), host.go (lifecycle), recover.go, reconcile.go, partition.go (state, lock),
-// lead.go (roles), append.go, fileroom.go (bounded open files), read.go, buffer.go, offsets.go, epochs.go, deleterecords.go, describe.go, wait.go, produce.go, park.go, timers.go,
-// retention.go, trash.go, watchdog.go, yield.go (a full disk); for copies replication.go (what is shared), messages.go, followers.go and session.go (the leader's
+// lead.go (roles), append.go, recordids.go (repeats by record id), fileroom.go (bounded open files), read.go, buffer.go, offsets.go, epochs.go, deleterecords.go, describe.go, wait.go, produce.go, park.go, timers.go,
+// retention.go, compact.go, trash.go, watchdog.go, yield.go (a full disk); for copies replication.go (what is shared), messages.go, followers.go, session.go and pace.go (the leader's
 // side), fetcher.go and pull.go (the follower's), proposals.go (ISR changes, damage reports, lag), starts.go (log starts), repair.go.
 package replica

@@ -28,6 +28,12 @@ var (
 	// ErrStorage: the log can not be read or written: damaged, offline, full, or its disk is stalled. Retriable; the message
 	// says which.
 	ErrStorage = errors.New("storage error")
+	// ErrRepeats: every record of the batch is stored already, by their ids, but not one behind the other, so that no offset answers all.
+	// Nothing was appended, and nothing is missing: to the client it is a success without an offset.
+	ErrRepeats = errors.New("every record of the batch is stored already, at offsets that do not follow each other")
+	// ErrRecordIDs: whether the record ids of the batch repeat cannot be said, or they cannot be remembered, now; nothing was appended, and the
+	// client retries. The message says which.
+	ErrRecordIDs = errors.New("record ids cannot be taken now")
 	// ErrStopped: the host is stopping, or the request was cancelled.
 	ErrStopped = errors.New("stopped")
 	// ErrAcksRefused: the topic refuses publishes with so weak acks (strandline.acks.minimum); nothing was appended.

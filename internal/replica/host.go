@@ -22,7 +22,7 @@ type Host struct {
 	machine     sys.Machine
 	log         *slog.Logger
 	topicConfig func(*metadata.Topic) config.Topic
-	purged      func(kafka.TopicID, int32)
+	purged      func([]kafka.TopicPartition)
 	expiry      time.Duration // of idempotent producers
 	env         *surroundings
 	repl        *replication
@@ -66,6 +66,9 @@ func NewHost(c Config) (*Host, error) {
 	h.mu.brokerEpoch = unregistered
 	h.mu.changed = make(chan struct{})
 	h.repl = newReplication(c, h.partition)
+	if c.Peers != nil {
+		h.serveBacklogs(c.Peers)
+	}
 	h.env.repl = h.repl
 	return h, nil
 }
@@ -152,6 +155,7 @@ func (h *Host) Close(clean bool) error {
 	h.mu.partitions = map[kafka.TopicPartition]*partition{}
 	h.mu.Unlock()
 
+	h.dir.HurryFiles()
 	h.repl.stop()
 	ends := make([]closing, 0, len(all))
 	for _, p := range all {

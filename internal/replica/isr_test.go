@@ -317,13 +317,8 @@ func TestReplication_CatchingUpDelaysNobody(t *testing.T) {
 		other := kafka.TopicPartition{Topic: tp.Topic, Partition: 1}
 		c.nodes[2].kill(systest.KillProcess)
 		c.change(tp, func(s *kafka.PartitionState) { s.ISR = []kafka.NodeID{1} })
-		big := func() record.Batch {
-			b := record.NewBuilder(0)
-			b.Add(0, nil, make([]byte, 60_000), nil)
-			return b.Build()
-		}
 		for range 70 {
-			c.acked(tp, big)
+			c.acked(tp, bigBatch)
 		}
 		c.must(c.outcome(c.publish(other, oneBatch(), AcksLeader)).Err)
 		ask := follower{c: c, node: 2}
@@ -353,12 +348,43 @@ func TestReplication_CatchingUpDelaysNobody(t *testing.T) {
 	})
 }
 
+// TestReplication_ALargeBatchCatchesUpBesideTraffic: a batch above all limits of a fetch comes to a follower that is not in sync although each answer
+// carries a record of another partition, in which it is.
+func TestReplication_ALargeBatchCatchesUpBesideTraffic(t *testing.T) {
+	inClusterBubble(t, 2, func(t *testing.T, c *cluster) {
+		tp := c.topic("orders", 2, "min.insync.replicas=1", "segment.bytes=16777216")
+		other := kafka.TopicPartition{Topic: tp.Topic, Partition: 1}
+		c.nodes[2].kill(systest.KillProcess)
+		c.change(tp, func(s *kafka.PartitionState) { s.ISR = []kafka.NodeID{1} })
+		c.acked(tp, func() record.Batch { return sizedBatch(followBytes + catchUpBytes) })
+		c.acked(tp, bigBatch)
+		ask := follower{c: c, node: 2}
+		behind := fetchEntry{standing: standing{tp: tp}, last: kafka.NoEpoch}
+		traffic := fetchEntry{standing: standing{tp: other}, last: kafka.NoEpoch}
+		for round := range 2 {
+			c.must(c.outcome(c.publish(other, oneBatch(), AcksLeader)).Err)
+			a := ask.fetch(behind, traffic)
+			got := map[kafka.TopicPartition]int{}
+			for i := range a.parts {
+				got[a.parts[i].tp] = len(a.parts[i].records)
+			}
+			if got[tp] == 0 || got[other] == 0 {
+				t.Fatalf("round %d brings %v", round, got)
+			}
+			behind.offset, behind.last = behind.offset+1, c.state(tp).LeaderEpoch
+			traffic.offset, traffic.last = traffic.offset+1, c.state(other).LeaderEpoch
+		}
+	})
+}
+
 // follower speaks to node 1 as another node's process would.
 type follower struct {
 	c     *cluster
 	node  kafka.NodeID
 	round uint32
 	wait  time.Duration
+	// again is what the next request names besides.
+	again []fetchEntry
 }
 
 // fetch sends one request; the entries get their epochs and sequences here.
@@ -370,6 +396,7 @@ func (f *follower) fetch(parts ...fetchEntry) *fetchAnswer {
 		broker: img.Broker(f.node).Epoch, session: 7, round: f.round, wait: f.wait,
 		maxBytes: followBytes, partitionBytes: followPartitionBytes, catchUpBytes: catchUpBytes,
 	}
+	parts, f.again = append(parts, f.again...), nil
 	for _, p := range parts {
 		p.epoch, p.sequence = f.c.state(p.tp).LeaderEpoch, uint64(f.round)+1
 		q.parts = append(q.parts, p)

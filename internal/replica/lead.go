@@ -44,6 +44,7 @@ func (p *partition) assignLocked(a assignment) error {
 	if a.state.PartitionEpoch >= p.mu.state.PartitionEpoch {
 		p.mu.state = a.state
 	}
+	p.keepIDsLocked()
 	role := p.roleLocked(a)
 	if role != Leading {
 		if role != p.mu.role {

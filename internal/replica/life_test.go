@@ -12,6 +12,7 @@ import (
 	"strandline.dev/internal/metadata"
 	"strandline.dev/internal/storage"
 	"strandline.dev/internal/sys"
+	"strandline.dev/internal/sys/systest"
 )
 
 // TestI10_UnknownDirectoryIsSetAsideAndMovedBack: nothing before the Image holds this process's registration; then it is set
@@ -165,6 +166,32 @@ func TestI10_PurgeIsDoneOnCommandAndConfirmedUntilHeard(t *testing.T) {
 	}
 	if s := w.status(keep); s.Role != Leading {
 		t.Fatalf("%+v", s)
+	}
+}
+
+// Many purges are done and confirmed in few steps, and one directory that cannot be deleted does not hold up the others.
+func TestI10_PurgesGoInBatches(t *testing.T) {
+	const partitions = purgeBatchMax + 10
+	w, fs := newWorld(t)
+	tp := w.topic("orders", partitions)
+	rs := []metadata.Record{metadata.TopicStateRecord{ID: tp.Topic, State: metadata.StatePurging, Version: 2}}
+	for p := range int32(partitions) {
+		rs = append(rs, metadata.ReplicaPurgeRecord{Topic: tp.Topic, Partition: p, Node: me})
+	}
+	w.apply(rs...)
+	fs.FailAt(fs.Ops()+1, systest.ErrIO)
+	before := fs.Ops()
+	w.host.emptyTrash()
+	if len(w.purged) != partitions-1 || w.confirmed != 2 {
+		t.Fatalf("%d of %d confirmed, in %d steps", len(w.purged), partitions, w.confirmed)
+	}
+	if ops := fs.Ops() - before; ops > 12*partitions {
+		t.Errorf("%d operations for %d partitions", ops, partitions)
+	}
+	w.purged = nil
+	w.host.emptyTrash()
+	if dirs, _ := w.dir.PartitionDirs(); len(w.purged) != partitions || len(dirs) != 0 {
+		t.Fatalf("%d of %d confirmed again; left: %v", len(w.purged), partitions, dirs)
 	}
 }
 

@@ -10,6 +10,8 @@ const (
 	pointsEvery = 5 * time.Second
 	// retentionEvery is the time between two retention passes. A pass over a log with nothing to remove looks at two numbers.
 	retentionEvery = 10 * time.Second
+	// purgeBatchMax is how many replicas are deleted, and reported as deleted, at a time.
+	purgeBatchMax = 256
 	// purgeEvery is the time after which a purge that failed is tried, and one that was done is reported, again.
 	purgeEvery = 5 * time.Second
 	// clockStepMax is how far the wall clock may have moved against the monotonic one before ages mean nothing and retention
@@ -22,6 +24,8 @@ const (
 	stallCheckEvery = time.Second
 	// yieldEvery is how often it is asked whether others are to lead because the disk is full.
 	yieldEvery = time.Second
+	// measureEvery is how often the room below the disk limit is measured: so long after space has returned publishes are taken again.
+	measureEvery = time.Second
 	// reserveEvery is how often the reserve is looked after: so long after space has returned user records are taken again, or a
 	// little longer on a slow disk.
 	reserveEvery = 3 * time.Second
@@ -62,6 +66,11 @@ const (
 	followBytes          = 4 << 20
 	followPartitionBytes = 1 << 20
 	catchUpBytes         = 1 << 20
+	// paceBurst is how much time's worth of bytes may go out at once after a rest when copies are bounded: enough to fill the answers between
+	// two fetches. paceWaitMin and paceWaitMax bound the pause without room: a change of the rate is felt after paceWaitMax.
+	paceBurst   = 200 * time.Millisecond
+	paceWaitMin = time.Millisecond
+	paceWaitMax = 500 * time.Millisecond
 	// answerKeep is the largest answer whose memory is kept for the next one; a larger one holds a single large batch.
 	answerKeep = 8 << 20
 	// watermarkEvery is how old and behind the watermark that a follower knows may be before it is told: it is where the follower begins
@@ -79,6 +88,11 @@ const (
 	// changesMax and damagesMax bound the partitions of one event: a decision is split at 1 MiB, and some thousand partitions are below.
 	changesMax = 1000
 	damagesMax = 1000
+	// compactEvery is the time between two visits of the logs that are compacted: Kafka's log.cleaner.backoff.ms. A visit of a log where
+	// nothing is due looks at its segments in memory.
+	compactEvery = 15 * time.Second
+	// compactPassesMax bounds the passes of one visit, so that a log with more keys than a pass remembers holds up the others for a while only.
+	compactPassesMax = 16
 	// choresMax bounds the partitions that are taken up together for work on their files.
 	choresMax = 256
 	// chorePauseMin and chorePauseMax bound the pause after chores that failed.
@@ -88,6 +102,10 @@ const (
 	proposePause = 250 * time.Millisecond
 	// startWaitMax bounds the wait of DeleteRecords for the followers, above the time-out of any client's request.
 	startWaitMax = 60 * time.Second
+	// backlogItemsMax bounds the partitions of one question about backlogs; each costs the leader a look into an index.
+	backlogItemsMax = 2000
+	// backlogWaitMax bounds the wait for the leaders' answers; whoever is late is unknown.
+	backlogWaitMax = 2 * time.Second
 	// chunkMin is the smallest buffer that is pooled, and chunkClasses the number of powers of two from there: 64 KiB to 8 MiB.
 	// Below, pooling costs more than it saves; above, an idle pool would pin too much.
 	chunkMin     = 64 << 10

@@ -38,6 +38,8 @@ func goldenMessages() []peer.Message {
 		}},
 		&progressReport{broker: 77, session: 12},
 		&progressReport{broker: 77, parts: []standing{st}},
+		&backlogQuestion{[]backlogEntry{{tp, 42}, {other, kafka.NoOffset}}},
+		&backlogAnswer{[]toldBacklog{{true, 7, 44, 61_000, 3_600_000}, noBacklog}},
 	}
 }
 

@@ -32,8 +32,11 @@ func (p *partition) listOffset(ts int64, current kafka.LeaderEpoch, readCommitte
 	}
 	switch ts {
 	case EarliestTimestamp, EarliestLocalTimestamp:
-		start := v.log.Start()
-		return storage.TimestampOffset{TimestampMs: -1, Offset: start, Epoch: v.log.EpochAt(start)}, nil
+		at := storage.TimestampOffset{TimestampMs: -1, Offset: v.log.Start(), Epoch: kafka.NoEpoch}
+		if at.Offset < v.log.End() {
+			at.Epoch = v.log.EpochAt(at.Offset) // where no record is, none was written in an epoch (O4)
+		}
+		return at, nil
 	case LatestTieredTimestamp, EarliestPendingTimestamp:
 		return noTimestampOffset, nil // no tiers here
 	}

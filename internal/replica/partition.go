@@ -48,6 +48,7 @@ type partition struct {
 		state    kafka.PartitionState
 		core     *isr.Leader  // set exactly while role is Leading
 		hw       kafka.Offset // the high watermark while core is nil
+		lost     time.Time    // when this node last ended a leadership; zero for never in this process
 		waits    waitList
 		woken    woken
 		stall    stall
@@ -180,6 +181,7 @@ func (p *partition) stepDownLocked(role Role, why error) {
 	if p.mu.core != nil {
 		p.mu.hw = p.mu.core.HighWatermark()
 		p.mu.core = nil
+		p.mu.lost = time.Now()
 	}
 	p.mu.role = role
 	p.mu.stall = stall{}

@@ -122,6 +122,9 @@ func (p *partition) absorbRecords(pl *pull, a *answerEntry, full error) next {
 			return p.beginInsideLocked(pl, a)
 		}
 		if _, err := l.AppendReplicated(a.records, time.UnixMilli(a.appendedMs)); err != nil {
+			if errors.Is(err, storage.ErrNoSpace) {
+				p.followStartLocked(a.start) // which is what makes room here (R90)
+			}
 			return p.followFailedLocked(err, "append")
 		}
 		p.env.metrics.ReplicatedBytes.Add(float64(len(a.records)))
@@ -131,11 +134,16 @@ func (p *partition) absorbRecords(pl *pull, a *answerEntry, full error) next {
 		p.mu.hw = hw
 		p.touch()
 	}
-	if to := min(a.start, l.End()); to > l.Start() {
+	p.followStartLocked(a.start)
+	return then
+}
+
+// followStartLocked has the log start follow the leader's.
+func (p *partition) followStartLocked(start kafka.Offset) {
+	if to := min(start, p.mu.log.End()); to > p.mu.log.Start() {
 		p.mu.leaderStart = to
 		p.env.repl.starts.add(p)
 	}
-	return then
 }
 
 // beginsInside says that the log is empty and begins inside the first batch: its leader's log start lies there.
@@ -175,6 +183,9 @@ func (p *partition) absorbCut(pl *pull, at kafka.EpochEnd) next {
 		cut = func() error { return l.Reset(to) }
 	}
 	return p.workLocked(pl, "truncate", cut, func() {
+		if l.End() == end && !anew {
+			return // only the epochs part, above all records: nothing was cut
+		}
 		p.env.log.Info("log truncated to where it parts from the leader's", "partition", p.tp.String(), "leader", pl.from.leader,
 			"epoch", pl.epoch, "from", end, "to", l.End(), "watermark", known)
 		p.env.metrics.Truncations.Inc()

@@ -19,6 +19,8 @@ type reconciled struct {
 	// registered, defaults and own are what every topic depends on besides itself.
 	registered    bool
 	defaults, own map[string]string
+	// purges is the last Image whose purges were looked at.
+	purges *metadata.Image
 	// quarantined are the partitions in quarantine, unmoved those that could not be moved there yet and are tried again.
 	quarantined, unmoved map[kafka.TopicPartition]struct{}
 }
@@ -107,7 +109,7 @@ func (ps *pass) plan() {
 		}
 		c := ps.h.topicConfig(t)
 		settings := settingsOf(c, ps.h.expiry)
-		settings.essential = t.Internal
+		settings.essential = t.Essential()
 		ps.topics = append(ps.topics, topicWork{topic: t, config: c, settings: settings})
 		if before != nil {
 			ps.release(before)
@@ -214,6 +216,10 @@ func (ps *pass) assign() {
 
 // purge hands the replicas that the Image asks this node to delete to the trash (I10: a committed record names them).
 func (ps *pass) purge() {
+	if ps.h.rec.purges != nil && ps.img.SamePurges(ps.h.rec.purges) {
+		return
+	}
+	ps.h.rec.purges = ps.img
 	pending := ps.img.PendingPurges(ps.h.env.node)
 	for _, tp := range pending {
 		ps.h.stop(tp)

@@ -86,8 +86,9 @@ func TestI11_DamageFoundWhileRunningIsRepaired(t *testing.T) {
 		c.eventually("another node leads", func() bool { return c.state(tp).Leader != 1 })
 		c.acked(tp, oneBatch)
 		c.alike(tp)
-		if len(submitted[metadata.ReportDamage](c)) != 1 || n.log.count("is built anew from its leader") != 1 {
-			t.Errorf("%d reports", len(submitted[metadata.ReportDamage](c)))
+		// One that names an epoch that passed meanwhile is made again.
+		if reports := len(submitted[metadata.ReportDamage](c)); reports < 1 || reports > 2 || n.log.count("is built anew from its leader") != 1 {
+			t.Errorf("%d reports; built anew %d times", reports, n.log.count("is built anew from its leader"))
 		}
 	})
 }

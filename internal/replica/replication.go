@@ -36,10 +36,12 @@ type replication struct {
 
 	sessions sessions
 	fetchers fetchers
+	pace     pace
 
 	// changes are partitions whose ISR may have to change, damages those whose damage is to be reported, repairs those to be built anew,
 	// starts those whose log start is behind their leader's.
-	changes, damages, repairs, starts chores
+	// ids those whose record ids are to be read from the log.
+	changes, damages, repairs, starts, ids chores
 
 	// life ends with the host.
 	life    context.Context
@@ -62,10 +64,13 @@ func newReplication(c Config, lookUp func(kafka.TopicPartition) *partition) *rep
 	r := &replication{
 		node: c.Node, dir: c.Dir, log: c.Log, metrics: c.Metrics, peers: c.Peers, submit: c.Submit, lagMax: c.LagMax, now: c.Machine.Wall.Now,
 		lookUp:  lookUp,
-		changes: newChores(), damages: newChores(), repairs: newChores(), starts: newChores(),
+		changes: newChores(), damages: newChores(), repairs: newChores(), starts: newChores(), ids: newChores(),
 	}
 	if r.lagMax <= 0 {
 		r.lagMax = lagMaxDefault
+	}
+	if r.pace.rate = c.CopyRate; r.pace.rate == nil {
+		r.pace.rate = func() int64 { return paceFree }
 	}
 	r.broker.Store(int64(unregistered))
 	r.brokers.Store(&map[kafka.NodeID]registration{})

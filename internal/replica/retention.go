@@ -82,5 +82,7 @@ func retentionPolicy(t config.Topic) storage.RetentionPolicy {
 	if p.Age > 0 {
 		p.MinimumAge = min(p.MinimumAge, p.Age)
 	}
+	// A record whose id is remembered stays: the answer to a repeat names it (I12).
+	p.MinimumAge = max(p.MinimumAge, t.DedupWindow)
 	return p
 }

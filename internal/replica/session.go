@@ -231,10 +231,13 @@ func (s *session) answer(ctx context.Context, req *fetchRequest, a *fetchAnswer)
 	deadline := time.Now().Add(min(req.wait, followWaitMax))
 	var timer *time.Timer
 	for {
-		s.gather(req, a)
+		room := s.gather(req, a)
 		again, ok := s.wait(deadline, len(a.parts) > 0)
 		if !ok {
 			return
+		}
+		if room > 0 {
+			again = min(again, room)
 		}
 		if timer == nil {
 			timer = time.NewTimer(again)
@@ -271,8 +274,8 @@ func (s *session) wait(deadline time.Time, something bool) (time.Duration, bool)
 }
 
 // gather fills the answer with what is ready: first what has been decided, then partitions in sync, then those that catch up, under a limit
-// of their own so that they never delay the others.
-func (s *session) gather(req *fetchRequest, a *fetchAnswer) {
+// and a pace of their own so that they never delay the others. room is how long it takes until those have room again; 0: they do not wait for it.
+func (s *session) gather(req *fetchRequest, a *fetchAnswer) (room time.Duration) {
 	a.parts = append(a.parts, s.refused...)
 	s.refused = s.refused[:0]
 	s.mu.Lock()
@@ -284,10 +287,17 @@ func (s *session) gather(req *fetchRequest, a *fetchAnswer) {
 	s.mu.Unlock()
 	inSync := helping{req: req, answer: a, limit: int(req.maxBytes)}
 	slow, over := inSync.take(ready)
-	behind := helping{req: req, answer: a, limit: min(int(req.catchUpBytes), inSync.limit-inSync.bytes), catchUp: true}
-	_, late := behind.take(slow)
+	late := slow
+	if len(slow) > 0 {
+		behind := helping{req: req, answer: a, limit: min(int(req.catchUpBytes), inSync.limit-inSync.bytes), catchUp: true}
+		if room = s.r.pace.wait(time.Now()); room == 0 {
+			_, late = behind.take(slow)
+			s.r.pace.spend(behind.bytes)
+		}
+	}
 	s.putBack(over, late)
 	s.tellStale(a)
+	return room
 }
 
 // helping fills an answer with records, until limit bytes are taken.
@@ -299,14 +309,15 @@ type helping struct {
 	catchUp bool
 }
 
-// take serves partitions in their order. It returns those put off and those without room.
+// take serves partitions in their order. It returns those put off and those without room. A batch above every limit goes alone, but for those that
+// catch up: theirs goes with what partitions in sync have, which under steady traffic is something each time.
 func (h *helping) take(ready []*followed) (slow, over []*followed) {
 	a := h.answer
 	for i, f := range ready {
 		if len(a.parts) >= entriesMax {
 			return slow, append(over, ready[i:]...)
 		}
-		room := fetchRoom{left: h.limit - h.bytes, atLeastOne: h.bytes == 0 && !a.carries(), dst: a.memory}
+		room := fetchRoom{left: h.limit - h.bytes, atLeastOne: h.bytes == 0 && (h.catchUp || !a.carries()), dst: a.memory}
 		var e answerEntry
 		switch f.p.serve(f, room, int(h.req.partitionBytes), h.catchUp, &e) {
 		case served:

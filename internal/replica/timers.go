@@ -9,18 +9,21 @@ import (
 	"strandline.dev/internal/storage"
 )
 
-// Run does what recurs, until ctx ends: retention, the sync-point file, the trash, the reserve, and the watch over stalled syncs. Each
+// Run does what recurs, until ctx ends: retention, compaction, the sync-point file, the trash, the reserve, the room on the disk, and the watch over stalled syncs. Each
 // has its own goroutine, because each but the last may be held up by the disk.
 func (h *Host) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() { every(ctx, retentionEvery, nil, h.retain) })
+	wg.Go(func() { every(ctx, compactEvery, nil, func() { h.compact(ctx) }) })
 	wg.Go(func() { every(ctx, purgeEvery, h.trash.wake, h.emptyTrash) })
 	wg.Go(func() { every(ctx, stallCheckEvery, nil, h.watchSyncs) })
 	// Not at once: a start is not to wait for a disk that is busy with the reserve.
 	wg.Go(func() { every(ctx, reserveEvery, nil, func() { h.dir.KeepReserve(ctx) }) })
+	wg.Go(func() { every(ctx, measureEvery, nil, h.dir.MeasureRoom) })
 	wg.Go(func() { h.keepPoints(ctx) })
 	wg.Go(func() { h.repl.starts.run(ctx, choresMax, h.repl.raiseStarts) })
 	wg.Go(func() { h.repl.repairs.run(ctx, choresMax, h.repl.repair) })
+	wg.Go(func() { h.repl.ids.run(ctx, choresMax, h.repl.loadIDs) })
 	if h.repl.submit != nil {
 		wg.Go(func() { every(ctx, h.repl.lagMax/ticksPerLag, nil, h.tick) })
 		wg.Go(func() { h.repl.changes.run(ctx, changesMax, h.repl.proposeISR) })

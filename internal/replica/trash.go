@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"slices"
 	"sync"
 
 	"strandline.dev/internal/kafka"
@@ -62,15 +63,30 @@ func (t *trash) done(tp kafka.TopicPartition) {
 // emptyTrash deletes what is to be deleted, also a quarantined copy, and reports what is gone.
 func (h *Host) emptyTrash() {
 	order, gone := h.trash.list()
-	for _, tp := range order {
-		if !gone[tp] {
-			if err := h.dir.DropLog(tp); err != nil {
+	for batch := range slices.Chunk(order, purgeBatchMax) {
+		var there, purged []kafka.TopicPartition
+		for _, tp := range batch {
+			if !gone[tp] {
+				there = append(there, tp)
+			}
+		}
+		failed := h.dir.DropLogs(there)
+		for _, tp := range batch {
+			if err := failed[tp]; err != nil {
 				h.log.Warn("purge failed, will be tried again", "partition", tp.String(), "err", err)
 				continue
 			}
-			h.log.Info("partition purged", "partition", tp.String())
-			h.trash.done(tp)
+			if !gone[tp] {
+				h.log.Debug("partition purged", "partition", tp.String())
+				h.trash.done(tp)
+			}
+			purged = append(purged, tp)
 		}
-		h.purged(tp.Topic, tp.Partition)
+		if done := len(there) - len(failed); done > 0 {
+			h.log.Info("partitions purged", "count", done, "first", there[0].String())
+		}
+		if len(purged) > 0 {
+			h.purged(purged)
+		}
 	}
 }

@@ -30,10 +30,20 @@ func (s *stall) progress(stored kafka.Offset) {
 	}
 }
 
-// watchSyncs looks at the syncer, and at the partitions only if that hangs.
-func (h *Host) watchSyncs() {
+// Stalled says since when the disk has not finished a sync, or is nil. A node whose disk hangs does not register again until a sync completes: it
+// would be given leaderships it cannot serve.
+func (h *Host) Stalled() error {
 	began, syncing := h.dir.Syncer().RoundSince()
 	if !syncing || time.Since(began) <= stallMax {
+		return nil
+	}
+	return fmt.Errorf("%w, since %s", errStalled, began.Format(time.RFC3339))
+}
+
+// watchSyncs looks at the syncer, and at the partitions only if that hangs.
+func (h *Host) watchSyncs() {
+	began, _ := h.dir.Syncer().RoundSince()
+	if h.Stalled() == nil {
 		return
 	}
 	shared := false

@@ -23,6 +23,7 @@ const me kafka.NodeID = 1
 
 // world is one node's data directory, its Host, and the metadata it is told.
 type world struct {
+	metrics *metrics.Registry
 	t       testing.TB
 	machine sys.Machine
 	path    string
@@ -35,8 +36,9 @@ type world struct {
 	expiry  time.Duration           // of idempotent producers, for the next start
 	minted  byte
 
-	mu     sync.Mutex
-	purged []kafka.TopicPartition
+	mu        sync.Mutex
+	purged    []kafka.TopicPartition
+	confirmed int // how many times purges were confirmed
 }
 
 // newWorld starts a node on a file system that lives in memory.
@@ -71,6 +73,7 @@ func (w *world) start() {
 	w.t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	m := metrics.New()
+	w.metrics = m
 	var err error
 	w.dir, err = storage.OpenDir(storage.DirOptions{Machine: w.machine, Path: w.path, Log: log, Metrics: m.Storage})
 	w.must(err)
@@ -89,10 +92,10 @@ func (w *world) topicConfig(t *metadata.Topic) config.Topic {
 	return baseConfig()
 }
 
-func (w *world) notePurged(topic kafka.TopicID, partition int32) {
+func (w *world) notePurged(gone []kafka.TopicPartition) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.purged = append(w.purged, kafka.TopicPartition{Topic: topic, Partition: partition})
+	w.purged, w.confirmed = append(w.purged, gone...), w.confirmed+1
 }
 
 // register does what the controller does for a starting node: a broker epoch, and a new leader epoch for all it led (I3).

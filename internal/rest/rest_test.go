@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"strandline.dev/internal/metrics"
+	"strandline.dev/internal/server"
 )
 
 func get(t *testing.T, c Config, method, path string) (int, string, string) {
@@ -19,6 +20,8 @@ func get(t *testing.T, c Config, method, path string) (int, string, string) {
 	if c.Metrics == nil {
 		c.Metrics = metrics.New().Handler()
 	}
+	c.Detail = metrics.New().DetailHandler()
+	c.Server = func() *server.Server { return nil }
 	w := httptest.NewRecorder()
 	NewServer(c).Handler.ServeHTTP(w, httptest.NewRequest(method, path, nil))
 	body, err := io.ReadAll(w.Result().Body)
@@ -49,7 +52,7 @@ func TestHealth_ReadyAndNot(t *testing.T) {
 
 func TestRoutes_UnknownAndMetrics(t *testing.T) {
 	ok := func() error { return nil }
-	if code, kind, _ := get(t, Config{Ready: ok, Live: ok}, "GET", "/v1/..%2f"); code != 404 || kind != "application/problem+json" {
+	if code, kind, _ := get(t, Config{Ready: ok, Live: ok}, "GET", "/v2/topics"); code != 404 || kind != "application/problem+json" {
 		t.Fatalf("unknown route: %d %s", code, kind)
 	}
 	if code, _, _ := get(t, Config{Ready: ok, Live: ok}, "DELETE", "/metrics"); code == 200 {

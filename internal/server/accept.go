@@ -22,6 +22,11 @@ func (s *Server) Serve(ctx context.Context, l Listener) error {
 	defer stop()
 	defer l.Net.Close()
 	set := &connSet{conns: map[*conn]struct{}{}}
+	if l.Door.asks() {
+		swept := make(chan struct{})
+		go func() { defer close(swept); s.sweep(ctx, set) }()
+		defer func() { stop(); <-swept }()
+	}
 	err = s.accept(ctx, l, Call{Principal: kafka.Anonymous, Listener: l.Name, Advertise: advertise}, set)
 	set.stop(s.limits.Drain)
 	return err
@@ -36,7 +41,7 @@ func (s *Server) accept(ctx context.Context, l Listener, common Call, set *connS
 		switch {
 		case err == nil:
 			pause = acceptBackoffMin
-			s.admit(ctx, common, set, nc)
+			s.admit(ctx, common, &l.Door, set, nc)
 			continue
 		case ctx.Err() != nil:
 			return nil
@@ -53,16 +58,23 @@ func (s *Server) accept(ctx context.Context, l Listener, common Call, set *connS
 	}
 }
 
-func (s *Server) admit(ctx context.Context, common Call, set *connSet, nc net.Conn) {
+func (s *Server) admit(ctx context.Context, common Call, door *Door, set *connSet, nc net.Conn) {
 	if n := s.open.Add(1); n > int64(s.limits.Connections) {
 		s.open.Add(-1)
 		s.peers.closed(reasonTooMany, peerName(nc), "listener", common.Listener, "limit", s.limits.Connections)
 		nc.Close()
 		return
 	}
+	delay := s.connectDelay(nc)
+	if delay > connectWaitMax {
+		s.open.Add(-1)
+		s.peers.closed(reasonTooFast, peerName(nc), "listener", common.Listener, "ahead", delay)
+		nc.Close()
+		return
+	}
 	s.cfg.Metrics.ConnectionsOpen.Inc()
 	// The connection outlives ctx by the graceful stop, so it takes ctx's values but not its end.
-	c := newConn(context.WithoutCancel(ctx), s, common, nc)
+	c := newConn(context.WithoutCancel(ctx), s, common, door, nc)
 	if !set.add(c) {
 		s.dropped(c)
 		return
@@ -70,7 +82,9 @@ func (s *Server) admit(ctx context.Context, common Call, set *connSet, nc net.Co
 	go func() {
 		defer set.done(c)
 		defer s.dropped(c)
-		c.run()
+		if c.delay(delay) {
+			c.run()
+		}
 	}()
 }
 
@@ -132,12 +146,19 @@ func (cs *connSet) stop(bound time.Duration) {
 func (cs *connSet) each(f func(*conn)) {
 	cs.mu.Lock()
 	cs.stopping = true
+	cs.mu.Unlock()
+	for _, c := range cs.open() {
+		f(c)
+	}
+}
+
+// open lists the open connections.
+func (cs *connSet) open() []*conn {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
 	all := make([]*conn, 0, len(cs.conns))
 	for c := range cs.conns {
 		all = append(all, c)
 	}
-	cs.mu.Unlock()
-	for _, c := range all {
-		f(c)
-	}
+	return all
 }

@@ -57,8 +57,9 @@ func TestStop_IsBounded(t *testing.T) {
 // A connection that a stop meets before its first request still gets an answer: clients take an end before it for a wrong password, and give up.
 func TestStop_FirstRequestIsAnswered(t *testing.T) {
 	b := newTestBroker(t, testOptions{})
-	c := b.dial()
-	eventually(t, "it is accepted", func() bool { return b.server.open.Load() == 1 })
+	c, greeted := b.dial(), b.dial()
+	eventually(t, "they are accepted", func() bool { return b.server.open.Load() == 2 })
+	ask[*kmsg.ApiVersionsResponse](greeted, kmsg.NewPtrApiVersionsRequest()) // how every client begins: its first request is the next one
 	b.stop()
 	eventually(t, "nobody is accepted any more", func() bool {
 		nc, err := net.Dial("tcp", b.addr)
@@ -67,10 +68,12 @@ func TestStop_FirstRequestIsAnswered(t *testing.T) {
 		}
 		return err != nil
 	})
+	ask[*kmsg.MetadataResponse](greeted, newMetadata(12))
 	ask[*kmsg.MetadataResponse](c, newMetadata(12))
 	must(t, <-b.served)
 	b.served = nil
 	c.closed()
+	greeted.closed()
 }
 
 func TestAdvertise_BadAddressIsAnError(t *testing.T) {
@@ -88,9 +91,10 @@ func TestAdvertise_Endpoints(t *testing.T) {
 	img, err := metadata.Empty().Apply(1, []metadata.Record{
 		metadata.BrokerRecord{Node: 1, Epoch: 1, Listeners: []metadata.Listener{{Name: "plain", Host: "one.lan", Port: 9092}, {Name: "other", Host: "one.wan", Port: 19092}}},
 		metadata.BrokerRecord{Node: 2, Epoch: 1, Listeners: []metadata.Listener{{Name: "plain", Host: "two.lan", Port: 9102}}},
+		metadata.BrokerRecord{Node: 4, Epoch: 1, Listeners: []metadata.Listener{{Name: "plain", Host: "::", Port: 9392}}},
 	})
 	must(t, err)
-	dialled := netip.MustParseAddrPort("127.0.0.5:9092")
+	dialled, http := netip.MustParseAddrPort("127.0.0.5:9092"), netip.MustParseAddrPort("127.0.0.5:8080")
 	for _, one := range []struct {
 		name string
 		dev  bool
@@ -107,8 +111,15 @@ func TestAdvertise_Endpoints(t *testing.T) {
 		{"unknown node", false, 3, Call{Listener: "plain"}, Endpoint{}, false},
 		{"REST, self", false, 1, Call{}, Endpoint{"one.lan", 9092}, true},
 		{"REST, other node", false, 2, Call{}, Endpoint{"two.lan", 9102}, true},
+		{"HTTP dialled, self", false, 1, Call{Local: http}, Endpoint{"one.lan", 9092}, true},
+		{"HTTP dialled, other node", false, 2, Call{Local: http}, Endpoint{"two.lan", 9102}, true},
+		{"HTTP dialled, self under dev", true, 1, Call{Local: http}, Endpoint{"127.0.0.5", 9092}, true},
+		{"HTTP dialled, self on every address", false, 4, Call{Local: http}, Endpoint{"127.0.0.5", 9392}, true},
 	} {
 		s := &Server{cfg: Config{Node: 1, Dev: one.dev}}
+		if one.node == 4 {
+			s.cfg.Node = 4
+		}
 		if got, ok := s.Endpoint(img, one.node, &one.call); got != one.want || ok != one.ok {
 			t.Errorf("%s: %v %v, want %v %v", one.name, got, ok, one.want, one.ok)
 		}

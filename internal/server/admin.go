@@ -59,13 +59,23 @@ func adminTimeout(ms int32) time.Duration {
 }
 
 // decide submits ev and, when it changed something, waits until this node serves the change, so that a topic is usable when the answer
-// to its creation arrives. R is the event's reply type.
-func decide[R any](ctx context.Context, s *Server, ev metadata.Event) (R, error) {
+// to its creation arrives. R is the event's reply type. It is the one way of administrative changes, so what is changed is written down here, before
+// it is.
+func decide[R any](ctx context.Context, s *Server, call *Call, ev metadata.Event) (R, error) {
 	var none R
+	done := func(string) {}
+	if what, changes := s.changeOf(ev); changes {
+		var err error
+		if done, err = s.begin(ctx, call, what); err != nil {
+			return none, err
+		}
+	}
 	answer, version, err := s.cfg.Controller.Submit(ctx, ev)
 	if err != nil {
+		done(err.Error())
 		return none, err
 	}
+	done(decided(answer))
 	out, ok := answer.(R)
 	if !ok {
 		return none, errReplyType

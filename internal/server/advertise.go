@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"net"
+	"net/netip"
 	"strconv"
 
 	"strandline.dev/internal/kafka"
@@ -20,6 +21,7 @@ type Endpoint struct {
 //
 // This node: the listener's advertised address, or with `auto` the address that the client dialled, which it can reach for certain.
 // Another node: the address it registered; under `dev` all nodes share one machine, so the dialled IP with the other node's port.
+// REST dialled no listener: it is told of this node what it is told of others, with the dialled IP where the listener is bound to every address.
 func (s *Server) Endpoint(img *metadata.Image, node kafka.NodeID, call *Call) (Endpoint, bool) {
 	b := img.Broker(node)
 	if b == nil {
@@ -34,11 +36,11 @@ func (s *Server) endpointOf(b *metadata.Broker, call *Call) (Endpoint, bool) {
 	switch {
 	case mine && call.Advertise != Endpoint{}:
 		return call.Advertise, true
-	case mine && call.Local.IsValid():
+	case mine && call.Listener != "" && call.Local.IsValid():
 		return Endpoint{call.Local.Addr().String(), int32(call.Local.Port())}, true
 	case !ok:
 		return Endpoint{}, false
-	case s.cfg.Dev && call.Local.IsValid():
+	case call.Local.IsValid() && (s.cfg.Dev || mine && everyAddress(registered.Host)):
 		return Endpoint{call.Local.Addr().String(), registered.Port}, true
 	}
 	return registered, true
@@ -52,6 +54,12 @@ func listenerOf(b *metadata.Broker, name string) (Endpoint, bool) {
 		}
 	}
 	return Endpoint{}, false
+}
+
+// everyAddress says that host is what a listener on every address of its machine is bound to: nobody can dial it.
+func everyAddress(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.IsUnspecified()
 }
 
 // parseAdvertise reads a listener's advertised address; the zero Endpoint stands for `auto`.
@@ -71,18 +79,28 @@ func parseAdvertise(text string) (Endpoint, error) {
 }
 
 // controllerID is the node that clients are to send administrative requests to. Any node takes them, so it is this one while clients
-// can use it: the client is connected already.
+// can use it: the client is connected already. A node that the active controller does not answer names that one while it knows who that is: the
+// client may reach whom it cannot.
 func (s *Server) controllerID(img *metadata.Image) kafka.NodeID {
-	if b := img.Broker(s.cfg.Node); b != nil && !b.Fenced {
-		return b.ID
+	usable := func(b *metadata.Broker) bool { return b != nil && !b.Fenced }
+	me := img.Broker(s.cfg.Node)
+	leader := img.Broker(s.cfg.Quorum.Leadership().Leader)
+	switch {
+	case usable(leader) && s.cutOff():
+		return leader.ID
+	case usable(me):
+		return me.ID
 	}
 	for b := range img.Brokers() {
-		if !b.Fenced {
+		if usable(b) {
 			return b.ID
 		}
 	}
 	return kafka.NoNode
 }
+
+// cutOff says that no active controller has answered this node for longer than unansweredMax.
+func (s *Server) cutOff() bool { return s.cfg.Unanswered != nil && s.cfg.Unanswered() > unansweredMax }
 
 // rackOf returns the rack of b as the protocol has it.
 func rackOf(b *metadata.Broker) *string {

@@ -8,13 +8,18 @@ import (
 
 	"strandline.dev/internal/kafka"
 	"strandline.dev/internal/metadata"
+	"strandline.dev/internal/wire"
 )
 
 // alteration is one resource of AlterConfigs or IncrementalAlterConfigs in the event's form.
 type alteration struct {
 	resource metadata.Resource
 	ops      []metadata.ConfigOp
-	refused  refusal
+	expected int64 // 0: any version
+	version  int64 // of the topic afterwards, 0 where nothing was changed
+
+	versioned bool // the request wants to know it
+	refused   refusal
 }
 
 // handleIncrementalAlterConfigs changes single configs of each resource.
@@ -27,19 +32,29 @@ func (s *Server) handleIncrementalAlterConfigs(ctx context.Context, call *Call) 
 		for _, c := range r.Configs {
 			w.ops = append(w.ops, metadata.ConfigOp{Key: c.Name, Op: metadata.ConfigOpKind(c.Op), Value: c.Value})
 		}
+		var err error
+		if w.expected, w.versioned, err = wire.Expected(&r.UnknownTags); err != nil {
+			w.refused = wrongExpected
+		}
 	}
 	return background(ctx, adminWaitDefault, func(ctx context.Context) kmsg.Response {
-		s.alter(ctx, work, metadata.AlterConfigs{Principal: call.Principal, ValidateOnly: req.ValidateOnly})
+		s.alter(ctx, call, work, metadata.AlterConfigs{Principal: call.Principal, ValidateOnly: req.ValidateOnly})
 		resp := reply[*kmsg.IncrementalAlterConfigsResponse](req)
 		for i := range work {
 			out := kmsg.NewIncrementalAlterConfigsResponseResource()
 			out.ResourceType, out.ResourceName = req.Resources[i].ResourceType, req.Resources[i].ResourceName
 			out.ErrorCode, out.ErrorMessage = int16(work[i].refused.code), text(work[i].refused.message)
+			if work[i].versioned && work[i].version != 0 {
+				out.UnknownTags.Set(wire.TagExpected, wire.NumberTag(work[i].version))
+			}
 			resp.Resources = append(resp.Resources, out)
 		}
 		return resp
 	})
 }
+
+// wrongExpected refuses a version that cannot be read.
+var wrongExpected = refusal{kafka.InvalidRequest, "the expected version cannot be read"}
 
 // handleAlterConfigs replaces all configs of each resource: what is not named goes back to its default (O14).
 func (s *Server) handleAlterConfigs(ctx context.Context, call *Call) Reply {
@@ -53,7 +68,7 @@ func (s *Server) handleAlterConfigs(ctx context.Context, call *Call) Reply {
 		}
 	}
 	return background(ctx, adminWaitDefault, func(ctx context.Context) kmsg.Response {
-		s.alter(ctx, work, metadata.AlterConfigs{Principal: call.Principal, ValidateOnly: req.ValidateOnly, Replace: true})
+		s.alter(ctx, call, work, metadata.AlterConfigs{Principal: call.Principal, ValidateOnly: req.ValidateOnly, Replace: true})
 		resp := reply[*kmsg.AlterConfigsResponse](req)
 		for i := range work {
 			out := kmsg.NewAlterConfigsResponseResource()
@@ -66,7 +81,7 @@ func (s *Server) handleAlterConfigs(ctx context.Context, call *Call) Reply {
 }
 
 // alter has each resource changed, whole or not at all, one after the other; the outcome is left in work.
-func (s *Server) alter(ctx context.Context, work []alteration, common metadata.AlterConfigs) {
+func (s *Server) alter(ctx context.Context, call *Call, work []alteration, common metadata.AlterConfigs) {
 	named := map[metadata.Resource]int{}
 	for i := range work {
 		named[work[i].resource]++
@@ -77,21 +92,29 @@ func (s *Server) alter(ctx context.Context, work []alteration, common metadata.A
 		case i >= adminItemsMax:
 			w.refused = tooManyItems
 			continue
+		case w.refused.code != 0:
+			continue
 		case named[w.resource] > 1:
 			w.refused = refusal{kafka.InvalidRequest, "the resource is named more than once in the request"}
+			continue
+		}
+		if code := s.mayConfigs(call, kmsg.ACLOperationAlterConfigs, w.resource.Kind, w.resource.Name); code != kafka.None {
+			w.refused = refusal{code: code}
 			continue
 		}
 		if w.refused = wrongAlteration(w); w.refused.code != 0 {
 			continue
 		}
 		ev := common
-		ev.Resource, ev.Ops = w.resource, w.ops
-		r, err := decide[metadata.AlterResult](ctx, s, ev)
+		ev.Resource, ev.Ops, ev.ExpectedVersion = w.resource, w.ops, w.expected
+		r, err := decide[metadata.AlterResult](ctx, s, call, ev)
 		switch {
 		case err != nil:
 			w.refused = refusal{s.code(err, "alter configs"), err.Error()}
 		case !r.OK():
 			w.refused = refusal{r.Code, r.Message}
+		default:
+			w.version = r.Version
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"strandline.dev/internal/kafka"
 	"strandline.dev/internal/metadata"
 )
 
@@ -13,14 +12,14 @@ import (
 func (s *Server) handleAlterPartitionReassignments(ctx context.Context, call *Call) Reply {
 	req := call.Request.(*kmsg.AlterPartitionAssignmentsRequest)
 	return background(ctx, adminTimeout(req.TimeoutMillis), func(ctx context.Context) kmsg.Response {
-		return s.alterAssignments(ctx, call.Principal, req)
+		return s.alterAssignments(ctx, call, req)
 	})
 }
 
-func (s *Server) alterAssignments(ctx context.Context, who kafka.Principal, req *kmsg.AlterPartitionAssignmentsRequest) kmsg.Response {
+func (s *Server) alterAssignments(ctx context.Context, call *Call, req *kmsg.AlterPartitionAssignmentsRequest) kmsg.Response {
 	resp := reply[*kmsg.AlterPartitionAssignmentsResponse](req)
 	resp.AllowReplicationFactorChange = req.AllowReplicationFactorChange
-	ev := metadata.AlterAssignments{Principal: who, KeepFactor: req.Version >= 1 && !req.AllowReplicationFactorChange}
+	ev := metadata.AlterAssignments{Principal: call.Principal, KeepFactor: req.Version >= 1 && !req.AllowReplicationFactorChange}
 	asked := 0
 	for i := range req.Topics {
 		t := kmsg.NewAlterPartitionAssignmentsResponseTopic()
@@ -44,7 +43,7 @@ func (s *Server) alterAssignments(ctx context.Context, who kafka.Principal, req 
 	if len(ev.Partitions) == 0 {
 		return resp
 	}
-	results, err := decide[[]metadata.AssignmentResult](ctx, s, ev)
+	results, err := decide[[]metadata.AssignmentResult](ctx, s, call, ev)
 	if err == nil && len(results) != len(ev.Partitions) {
 		err = errReplyType
 	}

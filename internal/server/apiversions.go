@@ -2,11 +2,20 @@ package server
 
 import (
 	"context"
+	"slices"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"strandline.dev/internal/kafka"
 	"strandline.dev/internal/wire"
+)
+
+const (
+	// groupVersion is the feature that tells clients that there are consumer groups (KIP-848); its level is the same for ever.
+	groupVersion      = "group.version"
+	groupVersionLevel = 1
+	// featuresFromZero is the first ApiVersions version whose clients bear a supported feature that begins at level 0 (KAFKA-17011).
+	featuresFromZero = 4
 )
 
 // Served lists the APIs that this build answers, by key: what ApiVersions advertises while strandline.protocol.cap caps nothing.
@@ -26,8 +35,18 @@ func (s *Server) handleApiVersions(_ context.Context, call *Call) Reply {
 		k.ApiKey, k.MinVersion, k.MaxVersion = a.Key, a.AdvertisedMin, a.Max
 		resp.ApiKeys = append(resp.ApiKeys, k)
 	}
-	// No feature is finalised yet; the epoch says from which Image that was read. Advertising transaction.version before transactions
-	// are complete would switch Java producers to a protocol that is not there.
+	// The epoch says from which Image features were read. Advertising transaction.version before transactions are complete would switch
+	// Java producers to a protocol that is not there.
+	if slices.ContainsFunc(s.apis, func(a wire.API) bool { return a.Key == wire.KeyConsumerGroupHeartbeat }) {
+		f := kmsg.NewApiVersionsResponseFinalizedFeature()
+		f.Name, f.MaxVersionLevel, f.MinVersionLevel = groupVersion, groupVersionLevel, groupVersionLevel
+		resp.FinalizedFeatures = append(resp.FinalizedFeatures, f)
+	}
+	if len(resp.FinalizedFeatures) > 0 && req.Version >= featuresFromZero {
+		f := kmsg.NewApiVersionsResponseSupportedFeature()
+		f.Name, f.MaxVersion = groupVersion, groupVersionLevel
+		resp.SupportedFeatures = append(resp.SupportedFeatures, f)
+	}
 	resp.FinalizedFeaturesEpoch = int64(s.cfg.Image().Version())
 	return ready(resp)
 }

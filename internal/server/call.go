@@ -6,7 +6,9 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"strandline.dev/internal/auth"
 	"strandline.dev/internal/kafka"
+	"strandline.dev/internal/quota"
 )
 
 // Call is one decoded request from any door.
@@ -28,7 +30,10 @@ type Call struct {
 	// Received is when the request had arrived (monotonic), the start of every deadline.
 	Received time.Time
 
-	host string // Peer without its port: whose fetch sessions these are
+	host   string        // Peer without its port: whose fetch sessions these are
+	guard  *guard        // of the connection; nil at a door without connections
+	grants *auth.Grants  // what the principal may do
+	client *quota.Client // nil: no quota holds
 }
 
 // Reply is what a handler hands back: a ready answer, a Pending one, or (both nil) no answer, as for acks=0.
@@ -41,6 +46,7 @@ type Reply struct {
 	Throttle time.Duration
 	// Close closes the connection once earlier answers and this one are out: the only error signal that acks=0 has.
 	Close bool
+	why   reason // to close; "" for an error of a publish with acks=0
 	// Release gives back the buffers that Response points into; nil when there are none. It is called exactly once.
 	Release func()
 }

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"strandline.dev/internal/metadata"
 	"strandline.dev/internal/sys"
 	"strandline.dev/internal/wire"
 )
@@ -26,7 +27,9 @@ import (
 // requests. Only one of the two writes at a time: the reader while the writer is idle (mu.writing), the writer otherwise.
 type conn struct {
 	server *Server
-	net    net.Conn
+	raw    net.Conn // as accepted
+	net    net.Conn // raw, or TLS over it; set before the writer starts
+	guard  *guard
 	in     *bufio.Reader
 	// headers parses request headers: reader only.
 	headers wire.HeaderParser
@@ -34,13 +37,13 @@ type conn struct {
 	call   Call
 	ctx    context.Context // ends when the peer is gone
 	cancel context.CancelFunc
-	// stall is the read deadline in force, direct sends the reader's own answers, proven is the size of the last frame that arrived
-	// whole: reader only.
+	// stall is the read deadline in force, direct sends the reader's own answers, proven is what the frames
+	// that arrived whole of late had: reader only.
 	stall    time.Duration
 	direct   writer
 	proven   int
 	draining atomic.Bool
-	spoke    atomic.Bool   // a frame has come
+	spoke    atomic.Bool   // a request has come, after those that begin a connection
 	hurry    chan struct{} // closed by drain: long polls answer with what there is
 
 	toWriter chan struct{} // capacity 1: the queue, held or ended changed
@@ -49,11 +52,12 @@ type conn struct {
 		sync.Mutex
 		queue    []*exchange
 		held     *exchange
-		starting bool      // the writer is starting what was held
-		writing  bool      // the writer is not idle: only it may write
-		ended    bool      // the reader is done; the writer ends once everything is answered
-		gone     bool      // the writer is done; what is pushed now is dropped
-		muted    time.Time // the reader takes no new frame before (throttling)
+		starting bool            // the writer is starting what was held
+		writing  bool            // the writer is not idle: only it may write
+		ended    bool            // the reader is done; the writer ends once everything is answered
+		gone     bool            // the writer is done; what is pushed now is dropped
+		muted    time.Time       // the reader takes no new frame before (throttling)
+		mutedBy  *metadata.Image // the quotas of then: by others it is not muted any more
 	}
 }
 
@@ -65,17 +69,19 @@ type exchange struct {
 	frame       *frame // the request's bytes: call.Request has views of them
 	lease       lease  // of the frame's bytes
 	reply       Reply
+	raw         bool // a message of a login, without a header
 }
 
 // newConn makes the connection of nc; common is what every Call of its listener has in common.
-func newConn(ctx context.Context, s *Server, common Call, nc net.Conn) *conn {
+func newConn(ctx context.Context, s *Server, common Call, door *Door, nc net.Conn) *conn {
 	common.Peer, common.Local = peerName(nc), localAddr(nc)
 	common.host = common.Peer
 	if host, _, err := net.SplitHostPort(common.Peer); err == nil {
 		common.host = host
 	}
+	common.guard = s.newGuard(door, common.host)
 	c := &conn{
-		server: s, net: nc,
+		server: s, raw: nc, net: nc, guard: common.guard,
 		hurry:    make(chan struct{}),
 		toWriter: make(chan struct{}, 1),
 		toReader: make(chan struct{}, 1),
@@ -100,6 +106,12 @@ func localAddr(nc net.Conn) netip.AddrPort {
 
 // run serves the connection until it is closed.
 func (c *conn) run() {
+	if c.guard.door.asksLogin() {
+		defer c.expectLogin()()
+	}
+	if !c.secure() {
+		return
+	}
 	written := make(chan struct{})
 	go func() {
 		defer close(written)
@@ -113,14 +125,14 @@ func (c *conn) run() {
 // close ends the connection at once; parked work is dropped by the writer.
 func (c *conn) close() {
 	c.cancel()
-	c.net.Close()
+	c.raw.Close()
 }
 
 // drain begins a graceful end: no further frame is read, and what is parked finishes.
 func (c *conn) drain() {
 	if c.draining.CompareAndSwap(false, true) {
 		close(c.hurry)
-		c.net.SetReadDeadline(longAgo)
+		c.raw.SetReadDeadline(longAgo)
 		signal(c.toReader)
 	}
 }
@@ -158,7 +170,9 @@ func (c *conn) readLoop() {
 			}
 			break
 		}
-		c.spoke.Store(true)
+		if !x.introduces() {
+			c.spoke.Store(true)
+		}
 		if !c.begin(x) {
 			break
 		}
@@ -205,10 +219,13 @@ func (c *conn) awaitTurn() bool {
 	for {
 		c.mu.Lock()
 		room := c.mu.held == nil && len(c.mu.queue) < pipelineMax
-		muted := time.Until(c.mu.muted)
+		muted := c.mutedLocked()
 		c.mu.Unlock()
 		if room && muted <= 0 {
 			return true
+		}
+		if !c.direct.flush() { // the wait may be long
+			return false
 		}
 		over := time.After(goneCheck)
 		if room {
@@ -217,7 +234,7 @@ func (c *conn) awaitTurn() bool {
 		select {
 		case <-c.toReader:
 		case <-over:
-			if sys.HungUp(c.net) {
+			if sys.HungUp(c.raw) {
 				return false
 			}
 		case <-c.ctx.Done():
@@ -251,6 +268,7 @@ func (c *conn) begin(x *exchange) bool {
 // answer sends a ready answer. When another whole request is here already, the answers leave together.
 func (c *conn) answer(x *exchange) bool {
 	ok := c.direct.send(x)
+	x.slow(c.server)
 	x.finish()
 	return ok && (c.frameBuffered() || c.direct.flush())
 }
@@ -274,12 +292,22 @@ func (c *conn) turnLocked(x *exchange) bool {
 	return n == 0 || (x.pipelines() && c.mu.queue[n-1].pipelines())
 }
 
+// introduces says that the request only begins a connection: clients count from the first one after those.
+func (x *exchange) introduces() bool {
+	return x.row != nil && x.row.key == wire.KeyApiVersions
+}
+
 func (x *exchange) pipelines() bool { return x.row != nil && x.row.key == wire.KeyProduce }
 
 // start runs the handler, unless the answer was known when the request was read (a refused version).
 func (c *conn) start(x *exchange) {
 	if x.row != nil {
-		x.reply = c.server.Do(c.ctx, &x.call)
+		if no := c.guard.admit(&x.call); no != "" {
+			x.reply = Reply{Close: true, why: no}
+		} else {
+			x.reply = c.server.Do(c.ctx, &x.call)
+		}
+		c.mute(x.reply.Throttle)
 	}
 	if x.pipelines() {
 		x.free() // the batches are in the log: a parked publish holds no request bytes

@@ -7,24 +7,25 @@ import (
 
 	"strandline.dev/internal/kafka"
 	"strandline.dev/internal/metadata"
+	"strandline.dev/internal/wire"
 )
 
 // handleCreatePartitions adds partitions to topics.
 func (s *Server) handleCreatePartitions(ctx context.Context, call *Call) Reply {
 	req := call.Request.(*kmsg.CreatePartitionsRequest)
 	return background(ctx, adminTimeout(req.TimeoutMillis), func(ctx context.Context) kmsg.Response {
-		return s.createPartitions(ctx, call.Principal, req)
+		return s.createPartitions(ctx, call, req)
 	})
 }
 
-func (s *Server) createPartitions(ctx context.Context, who kafka.Principal, req *kmsg.CreatePartitionsRequest) kmsg.Response {
+func (s *Server) createPartitions(ctx context.Context, call *Call, req *kmsg.CreatePartitionsRequest) kmsg.Response {
 	resp := reply[*kmsg.CreatePartitionsResponse](req)
-	ev := metadata.CreatePartitions{Principal: who, ValidateOnly: req.ValidateOnly}
+	ev := metadata.CreatePartitions{Principal: call.Principal, ValidateOnly: req.ValidateOnly}
 	count := map[string]int{}
 	for i := range req.Topics {
 		count[req.Topics[i].Topic]++
 	}
-	at := map[string]int{}
+	at, tell := map[string]int{}, map[string]bool{}
 	for i := range req.Topics {
 		t := &req.Topics[i]
 		if _, answered := at[t.Topic]; answered {
@@ -33,20 +34,27 @@ func (s *Server) createPartitions(ctx context.Context, who kafka.Principal, req 
 		at[t.Topic] = len(resp.Topics)
 		out := kmsg.NewCreatePartitionsResponseTopic()
 		out.Topic = t.Topic
+		expected, versioned, err := wire.Expected(&t.UnknownTags)
 		switch {
+		case err != nil:
+			out.ErrorCode, out.ErrorMessage = int16(wrongExpected.code), text(wrongExpected.message)
 		case count[t.Topic] > 1:
 			out.ErrorCode, out.ErrorMessage = int16(kafka.InvalidRequest), text("the topic is named more than once in the request")
 		case i >= adminItemsMax:
 			out.ErrorCode, out.ErrorMessage = int16(tooManyItems.code), text(tooManyItems.message)
+		case !s.mayTopic(call, kmsg.ACLOperationAlter, t.Topic):
+			out.ErrorCode = int16(kafka.TopicAuthorizationFailed)
 		default:
-			ev.Topics = append(ev.Topics, newPartitions(t))
+			n := newPartitions(t)
+			n.ExpectedVersion, tell[t.Topic] = expected, versioned
+			ev.Topics = append(ev.Topics, n)
 		}
 		resp.Topics = append(resp.Topics, out)
 	}
 	if len(ev.Topics) == 0 {
 		return resp
 	}
-	results, err := decide[[]metadata.PartitionsResult](ctx, s, ev)
+	results, err := decide[[]metadata.PartitionsResult](ctx, s, call, ev)
 	if err != nil {
 		for i := range ev.Topics {
 			out := &resp.Topics[at[ev.Topics[i].Name]]
@@ -57,6 +65,9 @@ func (s *Server) createPartitions(ctx context.Context, who kafka.Principal, req 
 	for _, r := range results {
 		out := &resp.Topics[at[r.Name]]
 		out.ErrorCode, out.ErrorMessage = int16(r.Code), text(r.Message)
+		if tell[r.Name] && r.OK() {
+			out.UnknownTags.Set(wire.TagExpected, wire.NumberTag(r.Version))
+		}
 	}
 	return resp
 }

@@ -8,6 +8,7 @@ import (
 	"strandline.dev/internal/config"
 	"strandline.dev/internal/kafka"
 	"strandline.dev/internal/metadata"
+	"strandline.dev/internal/wire"
 )
 
 // createEvent fills in what every creation takes from this node's settings. Time, ids and seeds are the controller's to add.
@@ -17,17 +18,17 @@ func (s *Server) createEvent(ev metadata.CreateTopics) metadata.CreateTopics {
 	return ev
 }
 
-// handleCreateTopics creates topics, each whole or not at all.
+// handleCreateTopics creates topics, each whole or not at all, and takes topics back from the trash.
 func (s *Server) handleCreateTopics(ctx context.Context, call *Call) Reply {
 	req := call.Request.(*kmsg.CreateTopicsRequest)
 	return background(ctx, adminTimeout(req.TimeoutMillis), func(ctx context.Context) kmsg.Response {
-		return s.createTopics(ctx, call.Principal, req)
+		return s.createTopics(ctx, call, req)
 	})
 }
 
-func (s *Server) createTopics(ctx context.Context, who kafka.Principal, req *kmsg.CreateTopicsRequest) kmsg.Response {
+func (s *Server) createTopics(ctx context.Context, call *Call, req *kmsg.CreateTopicsRequest) kmsg.Response {
 	resp := reply[*kmsg.CreateTopicsResponse](req)
-	ev := metadata.CreateTopics{Principal: who, ValidateOnly: req.ValidateOnly}
+	ev := metadata.CreateTopics{Principal: call.Principal, ValidateOnly: req.ValidateOnly}
 	at := map[string]int{} // of the answer, by name
 	for i := range req.Topics {
 		t := &req.Topics[i]
@@ -49,7 +50,11 @@ func (s *Server) createTopics(ctx context.Context, who kafka.Principal, req *kms
 		if out.ErrorCode != 0 {
 			continue
 		}
-		if nt, no := newTopic(t); no.code != 0 {
+		if !s.mayCreate(call, t.Topic) {
+			refuseTopic(out, refusal{code: kafka.TopicAuthorizationFailed})
+		} else if from, asked := wire.Tagged(&t.UnknownTags, wire.TagRestoration); asked {
+			s.restoreTopic(ctx, call, t, from, out)
+		} else if nt, no := newTopic(t); no.code != 0 {
 			refuseTopic(out, no)
 		} else {
 			ev.Topics = append(ev.Topics, nt)
@@ -58,7 +63,7 @@ func (s *Server) createTopics(ctx context.Context, who kafka.Principal, req *kms
 	if len(ev.Topics) == 0 {
 		return resp
 	}
-	results, err := decide[[]metadata.TopicResult](ctx, s, s.createEvent(ev))
+	results, err := decide[[]metadata.TopicResult](ctx, s, call, s.createEvent(ev))
 	if err != nil {
 		for i := range ev.Topics {
 			refuseTopic(&resp.Topics[at[ev.Topics[i].Name]], refusal{s.code(err, "create topics"), err.Error()})
@@ -66,7 +71,7 @@ func (s *Server) createTopics(ctx context.Context, who kafka.Principal, req *kms
 		return resp
 	}
 	for _, r := range results {
-		s.createdTopic(&resp.Topics[at[r.Name]], r)
+		s.createdTopic(call, &resp.Topics[at[r.Name]], r)
 	}
 	return resp
 }
@@ -109,12 +114,17 @@ func refuseTopic(out *kmsg.CreateTopicsResponseTopic, no refusal) {
 	out.NumPartitions, out.ReplicationFactor = -1, -1
 }
 
-func (s *Server) createdTopic(out *kmsg.CreateTopicsResponseTopic, r metadata.TopicResult) {
+func (s *Server) createdTopic(call *Call, out *kmsg.CreateTopicsResponseTopic, r metadata.TopicResult) {
 	if !r.OK() {
 		refuseTopic(out, refusal{r.Code, r.Message})
 		return
 	}
-	out.TopicID, out.NumPartitions, out.ReplicationFactor = r.ID, r.Partitions, r.ReplicationFactor
+	out.TopicID = r.ID
+	if !s.seesTopic(call, kmsg.ACLOperationDescribeConfigs, r.Name) {
+		out.ConfigErrorCode, out.NumPartitions, out.ReplicationFactor = int16(kafka.TopicAuthorizationFailed), -1, -1
+		return
+	}
+	out.NumPartitions, out.ReplicationFactor = r.Partitions, r.ReplicationFactor
 	for _, e := range config.DescribeTopic(r.Configs, *s.broker(), s.cfg.Dev) {
 		c := kmsg.NewCreateTopicsResponseTopicConfig()
 		c.Name, c.Value, c.ReadOnly, c.Source, c.IsSensitive = e.Name, e.Value, e.ReadOnly, int8(e.Source), e.Sensitive

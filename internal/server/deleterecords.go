@@ -7,6 +7,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"strandline.dev/internal/auth"
 	"strandline.dev/internal/kafka"
 	"strandline.dev/internal/metadata"
 	"strandline.dev/internal/replica"
@@ -36,7 +37,7 @@ func (s *Server) deleteRecords(ctx context.Context, call *Call, req *kmsg.Delete
 		t := &req.Topics[i]
 		out := kmsg.NewDeleteRecordsResponseTopic()
 		out.Topic = t.Topic
-		topic, code := findTopic(img, t.Topic, kafka.TopicID{}, false)
+		topic, code := s.findTopicFor(call, kmsg.ACLOperationDelete, img, byName(t.Topic))
 		if topic != nil {
 			code = s.keepsRecords(topic)
 		}
@@ -63,11 +64,35 @@ func (s *Server) deleteRecords(ctx context.Context, call *Call, req *kmsg.Delete
 	if len(items) > 0 {
 		s.cfg.Log.Info("records are to be deleted", "principal", call.Principal.String(), "client", clip(call.ClientID), "partitions", len(items))
 	}
+	if len(items) == 0 {
+		return resp
+	}
+	done, err := s.begin(ctx, call, deletion(req, items, at))
+	if err != nil {
+		for _, a := range at {
+			resp.Topics[a[0]].Partitions[a[1]].ErrorCode = int16(s.code(err, "delete records"))
+		}
+		return resp
+	}
 	for k, r := range s.cfg.Logs.DeleteRecords(ctx, items) {
 		o := &resp.Topics[at[k][0]].Partitions[at[k][1]]
 		o.LowWatermark, o.ErrorCode = int64(r.Start), int16(s.deletionCode(r.Err, items[k].TP))
 	}
+	done(refusals(resp))
 	return resp
+}
+
+// deletion describes which records are to go.
+func deletion(req *kmsg.DeleteRecordsRequest, items []replica.DeleteItem, at [][2]int) auth.Event {
+	var what, after list
+	for k, a := range at {
+		name := req.Topics[a[0]].Topic
+		if k == 0 || a[0] != at[k-1][0] {
+			what.add("Topic:%s", name)
+		}
+		after.add("%s-%d: nothing below offset %d", name, items[k].TP.Partition, items[k].To)
+	}
+	return auth.Event{API: "DeleteRecords", Resource: what.String(), After: after.String()}
 }
 
 // keepsRecords is the code by which a topic refuses to have records deleted. I8: the brokers' own topics, which would forget where the

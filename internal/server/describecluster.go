@@ -29,7 +29,7 @@ func (s *Server) handleDescribeCluster(_ context.Context, call *Call) Reply {
 	img := s.cfg.Image()
 	resp.ClusterID, resp.ControllerID = img.ClusterID(), int32(s.controllerID(img))
 	if req.IncludeClusterAuthorizedOperations {
-		resp.ClusterAuthorizedOperations = clusterOperations
+		resp.ClusterAuthorizedOperations = s.clusterBits(call)
 	}
 	for b := range img.Brokers() {
 		at, ok := s.endpointOf(b, call)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"strandline.dev/internal/auth"
 	"strandline.dev/internal/config"
 	"strandline.dev/internal/kafka"
 	"strandline.dev/internal/metadata"
@@ -23,6 +24,9 @@ func (s *Server) handleDescribeConfigs(_ context.Context, call *Call) Reply {
 		out := kmsg.NewDescribeConfigsResponseResource()
 		out.ResourceType, out.ResourceName = r.ResourceType, r.ResourceName
 		entries, no := s.describe(img, r)
+		if code := s.mayConfigs(call, kmsg.ACLOperationDescribeConfigs, metadata.ResourceKind(r.ResourceType), r.ResourceName); code != kafka.None {
+			entries, no = nil, refusal{code: code}
+		}
 		if i >= adminItemsMax {
 			entries, no = nil, tooManyItems
 		}
@@ -62,7 +66,7 @@ func (s *Server) describe(img *metadata.Image, r *kmsg.DescribeConfigsRequestRes
 func (s *Server) describeBroker(img *metadata.Image, name string) ([]config.Entry, refusal) {
 	switch name {
 	case s.cfg.Node.String():
-		return config.DescribeBroker(*s.broker()), refusal{}
+		return append(config.DescribeBroker(*s.broker()), s.accessEntries()...), refusal{}
 	case "":
 		// What is set for all brokers, whatever is set for this one besides.
 		all, err := s.broker().WithDynamic(img.BrokerConfigs(kafka.NoNode), nil)
@@ -72,6 +76,25 @@ func (s *Server) describeBroker(img *metadata.Image, name string) ([]config.Entr
 		return slices.DeleteFunc(config.DescribeBroker(all), func(e config.Entry) bool { return e.Source != config.SourceClusterDefault }), refusal{}
 	}
 	return nil, refusal{kafka.InvalidRequest, "this is broker " + s.cfg.Node.String() + "; a broker's settings are read from itself"}
+}
+
+// accessEntries are the settings of strandline.yaml that decide beside the ACLs, under Kafka's names: who may read them can tell what somebody may do.
+func (s *Server) accessEntries() []config.Entry {
+	o := s.cfg.Access.Options()
+	text := func(name, value, preset, doc string, kind config.Type) config.Entry {
+		e := config.Entry{Name: name, Source: config.SourceStatic, Type: kind.Wire(), Doc: doc, ReadOnly: true}
+		if value == preset {
+			e.Source = config.SourceDefault
+		}
+		if value != "" {
+			e.Value, e.Synonyms = &value, []config.Synonym{{Name: name, Value: &value, Source: e.Source}}
+		}
+		return e
+	}
+	return []config.Entry{
+		text(auth.KafkaAllowIfNone, strconv.FormatBool(o.AllowIfNone), "false", "auth.allow.if.no.acl of this node.", config.Bool),
+		text(auth.KafkaSupers, auth.SuperText(o.Supers), "", "auth.super.users of this node.", config.String),
+	}
 }
 
 func describedConfig(e *config.Entry, req *kmsg.DescribeConfigsRequest) kmsg.DescribeConfigsResponseResourceConfig {

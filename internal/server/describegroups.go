@@ -14,35 +14,46 @@ import (
 const (
 	// describeNotFound is the first DescribeGroups version that says that a group does not exist; older ones show it as Dead.
 	describeNotFound = 6
-	// groupOperations is the bit set of what an authorised client may do with a group: Read 3, Delete 6, Describe 8.
-	groupOperations = 1<<3 | 1<<6 | 1<<8
 )
 
 // handleDescribeGroups shows the state and members of groups.
 func (s *Server) handleDescribeGroups(_ context.Context, call *Call) Reply {
 	req := call.Request.(*kmsg.DescribeGroupsRequest)
-	waits := s.submitEach(req.Groups, func(token uint64, id string) group.Event {
+	waits := s.submitEach(call, kmsg.ACLOperationDescribe, req.Groups, func(token uint64, id string) group.Event {
 		return group.DescribeGroups{Token: token, Groups: []string{id}}
 	})
 	return awaitGroups(func() kmsg.Response {
 		resp := reply[*kmsg.DescribeGroupsResponse](req)
 		for i, id := range req.Groups {
 			d := group.Description{Group: id, Code: kafka.PolicyViolation}
-			if i < len(waits) {
+			switch {
+			case i >= len(waits):
+			case waits[i] == nil:
+				d.Code = kafka.GroupAuthorizationFailed
+			default:
 				d = s.description(id, waits[i])
 			}
-			resp.Groups = append(resp.Groups, describedGroup(req, &d))
+			out := describedGroup(req, &d)
+			if req.IncludeAuthorizedOperations && out.ErrorCode == 0 {
+				out.AuthorizedOperations = s.operations(call, kmsg.ACLResourceTypeGroup, id, groupOperations)
+			}
+			resp.Groups = append(resp.Groups, out)
 		}
 		return resp
 	}, waits...)
 }
 
-// submitEach hands an event about each of the groups to its shard, as far as one request may ask.
-func (s *Server) submitEach(ids []string, event func(token uint64, id string) group.Event) []*coordinator.Wait {
+// submitEach hands an event about each of the groups to its shard, as far as one request may ask. The wait is nil for a group with which the caller
+// may not do op.
+func (s *Server) submitEach(call *Call, op kmsg.ACLOperation, ids []string, event func(token uint64, id string) group.Event) []*coordinator.Wait {
 	var waits []*coordinator.Wait
 	for i, id := range ids {
 		if i == groupsMax {
 			break
+		}
+		if !s.mayGroup(call, op, id) {
+			waits = append(waits, nil)
+			continue
 		}
 		waits = append(waits, s.cfg.Groups.Submit(id, func(token uint64) group.Event { return event(token, id) }))
 	}
@@ -65,9 +76,6 @@ func describedGroup(req *kmsg.DescribeGroupsRequest, d *group.Description) kmsg.
 		if req.Version < describeNotFound {
 			out.ErrorCode = int16(kafka.None)
 		}
-	}
-	if req.IncludeAuthorizedOperations && out.ErrorCode == 0 {
-		out.AuthorizedOperations = groupOperations
 	}
 	for i := range d.Members {
 		m := &d.Members[i]

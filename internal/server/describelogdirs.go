@@ -2,11 +2,14 @@ package server
 
 import (
 	"context"
+	"encoding/binary"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"strandline.dev/internal/kafka"
 	"strandline.dev/internal/metadata"
+	"strandline.dev/internal/replica"
+	"strandline.dev/internal/wire"
 )
 
 // unknownBytes is the protocol's value for a size that is not known.
@@ -24,6 +27,9 @@ func (s *Server) handleDescribeLogDirs(_ context.Context, call *Call) Reply {
 		s.cfg.Log.Warn("the room on the data directory's disk is not known", "dir", disk.Path, "error", err)
 		dir.TotalBytes, dir.UsableBytes = unknownBytes, unknownBytes
 	}
+	if disk.Bound.Limit > 0 {
+		dir.UnknownTags.Set(wire.TagDiskRoom, roomTag(&disk))
+	}
 	img := s.cfg.Image()
 	switch wanted, ok := wantedPartitions(img, req); {
 	case !ok:
@@ -35,6 +41,16 @@ func (s *Server) handleDescribeLogDirs(_ context.Context, call *Call) Reply {
 	}
 	resp.Dirs = append(resp.Dirs, dir)
 	return ready(resp)
+}
+
+// roomTag is the value of wire.TagDiskRoom.
+func roomTag(v *replica.Volume) []byte {
+	b := binary.BigEndian.AppendUint64(nil, uint64(v.Bound.Used))
+	b = binary.BigEndian.AppendUint64(b, uint64(v.Bound.Limit))
+	if v.Refusal != nil {
+		b = append(b, v.Refusal.Error()...)
+	}
+	return b
 }
 
 // wantedPartitions resolves the partitions that a request names, each once, topic by topic; what is not there is left out, as Kafka does.
@@ -79,8 +95,14 @@ func (s *Server) describeDir(img *metadata.Image, wanted []kafka.TopicPartition,
 		}
 		p := kmsg.NewDescribeLogDirsResponseDirTopicPartition()
 		p.Partition, p.Size, p.OffsetLag = tp.Partition, st.Size, max(0, int64(st.HW-st.End))
+		if n := st.RecordIDs; n > 0 {
+			p.UnknownTags.Set(wire.TagRecordIDs, binary.BigEndian.AppendUint64(nil, uint64(n)))
+		}
 		if st.End == kafka.NoOffset {
 			p.OffsetLag = int64(kafka.NoOffset) // the log could not be opened
+		} else {
+			ends := binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, uint64(st.Start)), uint64(st.HW))
+			p.UnknownTags.Set(wire.TagReplicaEnds, binary.BigEndian.AppendUint64(ends, uint64(st.End)))
 		}
 		dir.Topics[i].Partitions = append(dir.Topics[i].Partitions, p)
 	}

@@ -22,7 +22,7 @@ func (s *Server) handleDescribeProducers(_ context.Context, call *Call) Reply {
 		t := &req.Topics[i]
 		out := kmsg.NewDescribeProducersResponseTopic()
 		out.Topic = t.Topic
-		topic, code := findTopic(img, t.Topic, kafka.TopicID{}, false)
+		topic, code := s.findTopicFor(call, kmsg.ACLOperationRead, img, byName(t.Topic))
 		for _, n := range t.Partitions {
 			p := kmsg.NewDescribeProducersResponseTopicPartition()
 			p.Partition = n
@@ -31,7 +31,7 @@ func (s *Server) handleDescribeProducers(_ context.Context, call *Call) Reply {
 			case asked > partitionsMax || room <= 0:
 				p.ErrorCode, p.ErrorMessage = int16(kafka.PolicyViolation), text("the answer would be too long: ask for fewer partitions")
 			case topic == nil:
-				p.ErrorCode, p.ErrorMessage = int16(code), text("no such topic")
+				p.ErrorCode, p.ErrorMessage = int16(code), text(absent(code))
 			case n < 0 || int(n) >= len(topic.Partitions):
 				p.ErrorCode, p.ErrorMessage = int16(kafka.UnknownTopicOrPartition), text("no such partition")
 			default:

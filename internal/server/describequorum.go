@@ -2,8 +2,11 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"strconv"
+	"sync"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -19,9 +22,39 @@ const (
 )
 
 // handleDescribeQuorum describes the metadata quorum as this node knows it: terms are leader epochs, indexes of the log are offsets. Where another
-// node's log ends is not known here (-1).
-func (s *Server) handleDescribeQuorum(_ context.Context, call *Call) Reply {
+// node's log ends is not known here (-1); its last fetch is now if it can be reached from here, and unknown (-1) if not.
+func (s *Server) handleDescribeQuorum(ctx context.Context, call *Call) Reply {
 	req := call.Request.(*kmsg.DescribeQuorumRequest)
+	if s.cfg.Reach == nil {
+		return ready(s.describedQuorum(req, nil))
+	}
+	return background(ctx, 2*reachMax, func(ctx context.Context) kmsg.Response { return s.describedQuorum(req, s.reached(ctx)) })
+}
+
+// reached dials all other voters at once and tells who is there.
+func (s *Server) reached(ctx context.Context) map[kafka.NodeID]bool {
+	ctx, cancel := context.WithTimeout(ctx, reachMax)
+	defer cancel()
+	var dialled sync.WaitGroup
+	var mu sync.Mutex
+	up := map[kafka.NodeID]bool{}
+	for _, v := range s.cfg.Image().Voters() {
+		if v.Node == s.cfg.Node {
+			continue
+		}
+		dialled.Go(func() {
+			if s.cfg.Reach(ctx, v.Node) == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				up[v.Node] = true
+			}
+		})
+	}
+	dialled.Wait()
+	return up
+}
+
+func (s *Server) describedQuorum(req *kmsg.DescribeQuorumRequest, up map[kafka.NodeID]bool) kmsg.Response {
 	resp := reply[*kmsg.DescribeQuorumResponse](req)
 	img := s.cfg.Image()
 	asked, described := 0, false
@@ -37,8 +70,8 @@ func (s *Server) handleDescribeQuorum(_ context.Context, call *Call) Reply {
 			case t.Topic != metadataTopic || n.Partition != 0:
 				p.ErrorCode, p.ErrorMessage = int16(kafka.UnknownTopicOrPartition), text("the quorum has one partition: "+metadataTopic+"-0")
 			default:
-				s.describeQuorum(img, &p)
-				described = described || p.ErrorCode == 0
+				s.describeQuorum(img, &p, up)
+				described = true
 			}
 			t.Partitions = append(t.Partitions, p)
 		}
@@ -47,15 +80,18 @@ func (s *Server) handleDescribeQuorum(_ context.Context, call *Call) Reply {
 	if described {
 		resp.Nodes = quorumNodes(img)
 	}
-	return ready(resp)
+	return resp
 }
 
-func (s *Server) describeQuorum(img *metadata.Image, p *kmsg.DescribeQuorumResponseTopicPartition) {
+func (s *Server) describeQuorum(img *metadata.Image, p *kmsg.DescribeQuorumResponseTopicPartition, up map[kafka.NodeID]bool) {
 	leads := s.cfg.Quorum.Leadership()
 	p.LeaderID, p.LeaderEpoch = int32(leads.Leader), int32(leads.Term)
 	if leads.Leader == kafka.NoNode { // I13
-		p.ErrorCode, p.ErrorMessage = int16(kafka.LeaderNotAvailable), text("no leader of the quorum is known here")
-		return
+		why := "no leader of the quorum is known here"
+		if s.cfg.Unanswered != nil {
+			why = fmt.Sprintf("%s; no active controller has answered node %v for %v", why, s.cfg.Node, s.cfg.Unanswered().Round(100*time.Millisecond))
+		}
+		p.ErrorCode, p.ErrorMessage = int16(kafka.LeaderNotAvailable), text(why)
 	}
 	p.HighWatermark = int64(img.Version()) + 1 // an Image holds all entries up to its version, and those are committed
 	now := s.cfg.Wall.Now().UnixMilli()
@@ -63,6 +99,9 @@ func (s *Server) describeQuorum(img *metadata.Image, p *kmsg.DescribeQuorumRespo
 		r := kmsg.NewDescribeQuorumResponseTopicPartitionReplicaState()
 		r.ReplicaID, r.ReplicaDirectoryID, r.LogEndOffset = int32(v.Node), v.Directory, int64(kafka.NoOffset)
 		r.LastFetchTimestamp, r.LastCaughtUpTimestamp = -1, -1
+		if up[v.Node] {
+			r.LastFetchTimestamp = now
+		}
 		if v.Node == s.cfg.Node {
 			r.LogEndOffset, r.LastFetchTimestamp, r.LastCaughtUpTimestamp = int64(s.cfg.Quorum.LogEnd()), now, now
 		}

@@ -17,7 +17,7 @@ func (s *Server) handleDescribeTopicPartitions(_ context.Context, call *Call) Re
 	resp := reply[*kmsg.DescribeTopicPartitionsResponse](req)
 	img := s.cfg.Image()
 	room := s.pageSize(req.ResponsePartitionLimit)
-	for i, name := range pageTopics(img, req) {
+	for i, name := range s.pageTopics(call, img, req) {
 		from := 0
 		if req.Cursor != nil && name == req.Cursor.Topic {
 			from = int(max(0, req.Cursor.Partition))
@@ -25,6 +25,12 @@ func (s *Server) handleDescribeTopicPartitions(_ context.Context, call *Call) Re
 		if room == 0 || i == lookupsMax {
 			resp.NextCursor = cursorAt(name, from)
 			return ready(resp)
+		}
+		if !s.mayTopic(call, kmsg.ACLOperationDescribe, name) {
+			out := undescribed(name)
+			out.ErrorCode = int16(kafka.TopicAuthorizationFailed)
+			resp.Topics = append(resp.Topics, out)
+			continue
 		}
 		t := img.Topic(name)
 		if t == nil || t.State != metadata.StateReady {
@@ -51,14 +57,14 @@ func (s *Server) pageSize(asked int32) int {
 }
 
 // pageTopics returns the names to describe from the cursor on, sorted, each once; an empty request means all.
-func pageTopics(img *metadata.Image, req *kmsg.DescribeTopicPartitionsRequest) []string {
+func (s *Server) pageTopics(call *Call, img *metadata.Image, req *kmsg.DescribeTopicPartitionsRequest) []string {
 	var names []string
 	for _, t := range req.Topics {
 		names = append(names, t.Topic)
 	}
 	if len(req.Topics) == 0 {
 		for t := range img.Topics() {
-			if t.State == metadata.StateReady {
+			if t.State == metadata.StateReady && s.seesTopic(call, kmsg.ACLOperationDescribe, t.Name) {
 				names = append(names, t.Name)
 			}
 		}
@@ -90,7 +96,7 @@ func undescribed(name string) kmsg.DescribeTopicPartitionsResponseTopic {
 func (s *Server) describedTopic(img *metadata.Image, t *metadata.Topic, from, until int, call *Call) kmsg.DescribeTopicPartitionsResponseTopic {
 	out := kmsg.NewDescribeTopicPartitionsResponseTopic()
 	out.Topic, out.TopicID, out.IsInternal = &t.Name, t.ID, t.Internal
-	out.AuthorizedOperations = topicOperations
+	out.AuthorizedOperations = s.topicBits(call, t.Name)
 	for i := from; i < until; i++ {
 		st := &t.Partitions[i]
 		p := kmsg.NewDescribeTopicPartitionsResponseTopicPartition()

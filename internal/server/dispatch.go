@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"net"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -10,7 +11,8 @@ import (
 // Do is the dispatcher: the one way from any door to a handler. call.Request must be of a version in the table. ctx ends when nobody
 // waits for the answer any more.
 //
-// Authorisation, quota and audit belong here, before the handler, and go by the operation that the handler's row declares (I15).
+// I15: what a whole request needs is judged here, by its row's need; what it needs for each thing that it names, its handler judges. What counts against a
+// quota is counted here.
 func (s *Server) Do(ctx context.Context, call *Call) Reply {
 	r := rowOf(call.Request.Key())
 	if r == nil {
@@ -20,7 +22,17 @@ func (s *Server) Do(ctx context.Context, call *Call) Reply {
 	if call.Received.IsZero() {
 		call.Received = time.Now()
 	}
-	return r.handle(s, ctx, call)
+	if call.host == "" { // a door without connections
+		call.host, _, _ = net.SplitHostPort(call.Peer)
+	}
+	m := s.meter(call)
+	if no, refused := m.begin(r.key); refused {
+		return no
+	}
+	if no, ok := s.authorise(call, r.need); !ok {
+		return m.end(no)
+	}
+	return m.end(r.handle(s, ctx, call))
 }
 
 // Await waits for a reply as a connection's writer does, for doors without a connection. The caller calls Release, if set, when it is

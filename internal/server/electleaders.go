@@ -35,9 +35,9 @@ func (s *Server) handleElectLeaders(ctx context.Context, call *Call) Reply {
 	}
 	return background(ctx, adminTimeout(req.TimeoutMillis), func(ctx context.Context) kmsg.Response {
 		if mode := recoverMode(req); ev.Unclean && mode != 0 {
-			return s.recoverLeaders(ctx, call.Principal, req, mode)
+			return s.recoverLeaders(ctx, call, req, mode)
 		}
-		results, err := decide[[]metadata.ElectionResult](ctx, s, ev)
+		results, err := decide[[]metadata.ElectionResult](ctx, s, call, ev)
 		if err != nil {
 			return refuseElection(req, refusal{s.code(err, "elect leaders"), err.Error()})
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"strandline.dev/internal/audit"
 	"strandline.dev/internal/config"
 	"strandline.dev/internal/controller"
 	"strandline.dev/internal/coordinator"
@@ -32,7 +33,9 @@ var codes = []struct {
 	{replica.ErrOffsetNotAvailable, kafka.OffsetNotAvailable},
 	{replica.ErrOutOfRange, kafka.OffsetOutOfRange},
 	{replica.ErrStorage, kafka.KafkaStorageError},
-	{replica.ErrStopped, kafka.NotLeaderOrFollower}, // the node goes away: the client looks for the next leader
+	{replica.ErrRepeats, kafka.DuplicateSequenceNumber}, // idempotent clients take it as success; others get none (produce.go repeats)
+	{replica.ErrRecordIDs, kafka.KafkaStorageError},     // the code of a full disk: clients retry it
+	{replica.ErrStopped, kafka.NotLeaderOrFollower},     // the node goes away: the client looks for the next leader
 	{replica.ErrAcksRefused, kafka.InvalidRequiredAcks},
 	{replica.ErrBadAcks, kafka.InvalidRequiredAcks},
 	{replica.ErrBadTimestamp, kafka.UnsupportedVersion},
@@ -48,12 +51,16 @@ var codes = []struct {
 	{coordinator.ErrUncommitted, kafka.CoordinatorNotAvailable},
 	{coordinator.ErrBusy, kafka.CoordinatorNotAvailable},
 
+	{audit.ErrUnavailable, kafka.PolicyViolation}, // not retriable, so that people read why
+
 	{storage.ErrOutOfOrderSequence, kafka.OutOfOrderSequenceNumber},
 	{storage.ErrProducerFenced, kafka.InvalidProducerEpoch},
 	{storage.ErrTooLarge, kafka.RecordListTooLarge},
 	{storage.ErrOutOfRange, kafka.OffsetOutOfRange},
 	{storage.ErrClosed, kafka.NotLeaderOrFollower},
 	{storage.ErrNoSpace, kafka.KafkaStorageError},
+	{storage.ErrIDsLoading, kafka.KafkaStorageError},
+	{storage.ErrIDsFull, kafka.KafkaStorageError},
 	{storage.ErrTooManyFiles, kafka.KafkaStorageError},
 	{storage.ErrSyncFailed, kafka.KafkaStorageError},
 

@@ -31,6 +31,8 @@ var neverReachesClients = map[string]bool{
 	"storage.ErrExists":        true, // start, quarantine
 	"storage.ErrNotFound":      true, // offline tools, quarantine
 	"controller.ErrRefused":    true, // a defect
+	"audit.ErrBroken":          true, // verification, by who reads the trail
+	"audit.ErrTooMany":         true, // reading the trail
 }
 
 // Every exported sentinel of the packages that answer requests is in the error table, or named above.
@@ -38,7 +40,7 @@ func TestErrors_EverySentinelIsMapped(t *testing.T) {
 	mapped := map[string]bool{}
 	src, err := os.ReadFile("errors.go")
 	must(t, err)
-	for _, pkg := range []string{"storage", "replica", "controller", "coordinator", "record", "config"} {
+	for _, pkg := range []string{"storage", "replica", "controller", "coordinator", "audit", "record", "config"} {
 		names := sentinels(t, filepath.Join("..", pkg))
 		if len(names) == 0 {
 			t.Errorf("no sentinel found in %s: the test looks in the wrong place", pkg)

@@ -7,7 +7,9 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"strandline.dev/internal/auth"
 	"strandline.dev/internal/kafka"
+	"strandline.dev/internal/metadata"
 	"strandline.dev/internal/record"
 	"strandline.dev/internal/replica"
 )
@@ -28,8 +30,10 @@ type fetchWork struct {
 	server   *Server
 	call     *Call
 	req      *kmsg.FetchRequest
-	session  *session // nil: sessionless
-	full     bool     // the answer names every partition
+	session  *session    // nil: sessionless
+	rules    *auth.Rules // by which codes were judged
+	full     bool        // the answer names every partition
+	unable   bool        // a partition has an error that is the cluster's
 	parts    []fetchPart
 	codes    []kafka.ErrorCode // of each part that cannot be read
 	items    []replica.FetchItem
@@ -42,6 +46,7 @@ type fetchWork struct {
 	wanted   int64 // bytes: the request's limits, before the memory budget
 	minBytes int
 	deadline time.Time
+	paced    bool // errors that the client knows are held back
 	buffer   replica.FetchBuffer
 	memory   lease
 	wait     *replica.FetchWait
@@ -61,6 +66,11 @@ func (s *Server) handleFetch(_ context.Context, call *Call) Reply {
 		w.release()
 		return r
 	}
+	if call.client.Wait(metadata.QuotaFetch, call.Received) > 0 {
+		r := w.throttled()
+		w.release()
+		return r
+	}
 	w.limits()
 	if r, done := w.attempt(req.MaxWaitMillis <= 0); done {
 		return r
@@ -72,6 +82,9 @@ func (s *Server) handleFetch(_ context.Context, call *Call) Reply {
 func (w *fetchWork) limits() {
 	s := w.server
 	w.wanted = max(1, min(int64(w.req.MaxBytes), int64(s.broker().FetchMaxBytes), s.answers.limit/fetchShare))
+	if most, limited := w.call.client.Burst(metadata.QuotaFetch); limited {
+		w.wanted = max(1, min(w.wanted, int64(most))) // what is owed for one answer stays small
+	}
 	w.minBytes = int(min(max(0, int64(w.req.MinBytes)), w.wanted))
 	w.options = replica.FetchOptions{ReadCommitted: w.req.IsolationLevel == isolationReadCommitted}
 	wait := min(time.Duration(w.req.MaxWaitMillis)*time.Millisecond, fetchWaitMax)
@@ -189,9 +202,18 @@ func (w *fetchWork) owner() sessionOwner {
 func (w *fetchWork) resolve(byID bool) {
 	img := w.server.cfg.Image()
 	w.codes, w.items, w.index = w.codes[:0], w.items[:0], w.index[:0]
+	w.rules = w.server.cfg.Access.Rules()
+	var last fetchKey // its topic is the one that was judged last
+	may := true
 	for i := range w.parts {
 		p := &w.parts[i]
 		code := p.resolve(img, byID)
+		if i == 0 || last.topic != p.key.topic || last.id != p.key.id {
+			last, may = p.key, w.mayRead(img, p, byID)
+		}
+		if !may {
+			code = kafka.TopicAuthorizationFailed
+		}
 		w.codes = append(w.codes, code)
 		if code != kafka.None {
 			continue
@@ -201,26 +223,73 @@ func (w *fetchWork) resolve(byID bool) {
 	}
 }
 
+// mayRead judges the topic of a part; an id that is nobody's passes.
+func (w *fetchWork) mayRead(img *metadata.Image, p *fetchPart, byID bool) bool {
+	name := p.key.topic
+	if byID {
+		t := img.TopicByID(p.key.id)
+		if t == nil {
+			return true
+		}
+		name = t.Name
+	}
+	return w.server.mayTopic(w.call, kmsg.ACLOperationRead, name)
+}
+
 // attempt reads once. It is done when there is enough, or something to report, or no more time; else the request is parked.
 func (w *fetchWork) attempt(late bool) (Reply, bool) {
 	grant := w.memory.takeUpTo(w.wanted, fetchFloor)
 	w.options.MaxBytes = int(grant)
 	results := w.server.cfg.Replicas.Read(w.items, w.options, &w.buffer)
-	total, speak := 0, len(w.items) < len(w.parts) || len(w.items) == 0
+	total, speak, again := 0, len(w.parts) == 0, false
+	for i, code := range w.codes {
+		if code != kafka.None {
+			speak, again = speak || !w.parts[i].failed, true
+		}
+	}
 	for i := range results {
 		total += len(results[i].Records)
-		unsettled := errors.Is(results[i].Err, replica.ErrOffsetNotAvailable)
-		speak = speak || results[i].Diverging != nil || (results[i].Err != nil && !unsettled)
+		if hasFailed(&results[i]) {
+			speak, again = speak || !w.parts[w.index[i]].failed, true
+		}
+		speak = speak || results[i].Diverging != nil
 	}
 	if late || speak || total >= min(w.minBytes, int(grant)) {
 		w.memory.keep(int64(total))
 		return w.answer(results), true
 	}
-	w.buffer.Release() // nothing is held while parked
+	parked := w.items
+	if again {
+		parked = w.pace(results)
+	}
+	w.buffer.Release() // nothing is held while parked, and the results are gone with it
 	w.memory.release()
-	w.wait = w.server.cfg.Replicas.Park(w.items, w.options, w.minBytes)
+	w.wait = w.server.cfg.Replicas.Park(parked, w.options, w.minBytes)
 	return Reply{}, false
 }
+
+// hasFailed says whether a partition has an error that a client is told.
+func hasFailed(r *replica.FetchResult) bool {
+	return r.Err != nil && !errors.Is(r.Err, replica.ErrOffsetNotAvailable)
+}
+
+// pace holds the answer back for a while and returns what can be waited for.
+func (w *fetchWork) pace(results []replica.FetchResult) (sound []replica.FetchItem) {
+	w.paced = true
+	if soon := time.Now().Add(fetchErrorPace); soon.Before(w.deadline) {
+		w.deadline = soon
+	}
+	for i := range results {
+		if !hasFailed(&results[i]) {
+			sound = append(sound, w.items[i])
+		}
+	}
+	return sound
+}
+
+// fetchErrorPace is how long an error waits that the session's client was told before: clients that fetch on at once, until their next look at
+// the metadata, would be answered at once without end. What is sound again is found after this time at the latest.
+const fetchErrorPace = 100 * time.Millisecond
 
 // Ready is closed when it is worth reading again.
 func (w *fetchWork) Ready() <-chan struct{} { return w.wait.Ready() }
@@ -231,6 +300,9 @@ func (w *fetchWork) Deadline() time.Time { return w.deadline }
 // Complete reads again; late answers with what there is.
 func (w *fetchWork) Complete(late bool) (Reply, bool) {
 	w.wait.Cancel()
+	if w.server.cfg.Access.Rules() != w.rules || w.paced { // what was parked is read by the rules of now (P42), and found where it is now
+		w.resolve(w.req.Version >= fetchByID)
+	}
 	return w.attempt(late)
 }
 

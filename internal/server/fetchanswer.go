@@ -31,6 +31,20 @@ func (w *fetchWork) refused(code kafka.ErrorCode) Reply {
 	return ready(resp)
 }
 
+// throttled answers a client that owes for what it got before: nothing, and the session, if it is one that goes on, stays.
+func (w *fetchWork) throttled() Reply {
+	resp := reply[*kmsg.FetchResponse](w.req)
+	resp.Topics = []kmsg.FetchResponseTopic{}
+	switch {
+	case w.session == nil:
+	case w.full:
+		w.server.sessions.drop(w.session) // the client has not been told of it
+	default:
+		resp.SessionID = w.session.id
+	}
+	return ready(resp)
+}
+
 func failedFetch(partition int32, code kafka.ErrorCode) kmsg.FetchResponseTopicPartition {
 	o := kmsg.NewFetchResponseTopicPartition()
 	o.Partition, o.ErrorCode, o.RecordBatches = partition, int16(code), noRecords
@@ -57,6 +71,7 @@ func (w *fetchWork) answer(results []replica.FetchResult) Reply {
 		}
 	}
 	resp.Topics, resp.Brokers = w.grouped(), leaders.fetch()
+	w.server.cfg.Metrics.Fetches.Served(w.unable)
 	return Reply{Response: resp, Release: w.release}
 }
 
@@ -105,6 +120,7 @@ func (w *fetchWork) partitions(results []replica.FetchResult) {
 	w.server.cfg.Metrics.FetchBytes.Add(float64(bytes))
 	for i := range w.outs {
 		o := &w.outs[i]
+		w.unable = w.unable || ours(kafka.ErrorCode(o.ErrorCode))
 		w.news = append(w.news, fetchNews{
 			key: w.parts[i].key, bytes: len(o.RecordBatches),
 			hw: kafka.Offset(o.HighWatermark), logStart: kafka.Offset(o.LogStartOffset),
@@ -142,14 +158,13 @@ func (w *fetchWork) fail(o *kmsg.FetchResponseTopicPartition, p *fetchPart, r *r
 		code = kafka.LeaderNotAvailable
 	}
 	o.ErrorCode = int16(code)
-	if w.req.Version < fetchLeaderHints || (code != kafka.NotLeaderOrFollower && code != kafka.FencedLeaderEpoch) {
+	s.sentAway(code)
+	if code != kafka.NotLeaderOrFollower && code != kafka.FencedLeaderEpoch {
 		return
 	}
-	node, epoch := r.Leader, r.LeaderEpoch
-	if node == kafka.NoNode {
-		node, epoch = s.leaderHint(p.tp)
-	}
-	if node != kafka.NoNode {
+	node, epoch := s.newestLeader(p.tp, r.Leader, r.LeaderEpoch)
+	w.unable = w.unable || node == kafka.NoNode
+	if node != kafka.NoNode && w.req.Version >= fetchLeaderHints {
 		o.CurrentLeader.LeaderID, o.CurrentLeader.LeaderEpoch = int32(node), int32(epoch)
 	}
 }

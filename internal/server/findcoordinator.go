@@ -52,6 +52,8 @@ func (s *Server) foundCoordinators(req *kmsg.FindCoordinatorRequest, call *Call)
 
 func (s *Server) foundCoordinator(req *kmsg.FindCoordinatorRequest, call *Call, key string) kmsg.FindCoordinatorResponseCoordinator {
 	switch t := req.CoordinatorType; {
+	case t == coordinatorOfGroup && !s.mayGroup(call, kmsg.ACLOperationDescribe, key):
+		return refusedCoordinator(key, refusal{code: kafka.GroupAuthorizationFailed})
 	case t == coordinatorOfGroup:
 	case t == coordinatorOfTransaction:
 		return refusedCoordinator(key, refusal{kafka.UnsupportedVersion, "this release has no transactions; they arrive in a later one"})

@@ -42,8 +42,13 @@ func (c *conn) refuse(err error) {
 func (c *conn) readRequest() (*exchange, error) {
 	c.stall = c.server.limits.FrameStall
 	x := &exchange{lease: lease{b: c.server.budget, gone: c.ctx.Done(), drop: c.dropForMemory}, call: c.call}
+	raw := c.guard.wantsRaw()
 	err := c.readFrame(x)
-	if err == nil {
+	switch {
+	case err != nil:
+	case raw:
+		rawLogin(x)
+	default:
 		err = c.decode(x)
 	}
 	if err != nil {
@@ -60,7 +65,11 @@ func (c *conn) readFrame(x *exchange) error {
 	if err != nil {
 		return frameError(err)
 	}
-	size, err := wire.FrameSize(head, c.server.broker().SocketRequestMaxBytes)
+	most := c.server.broker().SocketRequestMaxBytes
+	if c.guard.stranger() {
+		most = min(most, strangerFrameMax) // K4
+	}
+	size, err := wire.FrameSize(head, most)
 	if err != nil {
 		return frameError(err)
 	}

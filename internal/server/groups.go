@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -23,6 +24,8 @@ type Groups interface {
 	// Submit hands an event to the shard of a group, SubmitAll to every shard here.
 	Submit(groupID string, event func(token uint64) group.Event) *coordinator.Wait
 	SubmitAll(event func(token uint64) group.Event) []*coordinator.Wait
+	// Backlog says what a group has not read.
+	Backlog(ctx context.Context, groupID string) (*group.Report, error)
 }
 
 // groupCall is the answer to a request that one or several coordinator shards have to decide. It holds neither a goroutine nor a lock
@@ -33,13 +36,21 @@ type groupCall struct {
 }
 
 // awaitGroups answers once all of the waits are done. The request's bytes may be gone when answer is called: it may use strings of the
-// request, which are copies, and none of its byte slices.
+// request, which are copies, and none of its byte slices. A nil wait is of a group that was not asked.
 func awaitGroups(answer func() kmsg.Response, waits ...*coordinator.Wait) Reply {
-	g := &groupCall{waits: waits, answer: answer}
+	g := &groupCall{waits: asked(waits), answer: answer}
 	if r, done := g.Complete(false); done {
 		return r
 	}
 	return Reply{Pending: g}
+}
+
+// asked are the waits without the nil ones; mostly there are none.
+func asked(waits []*coordinator.Wait) []*coordinator.Wait {
+	if !slices.Contains(waits, nil) {
+		return waits
+	}
+	return slices.DeleteFunc(slices.Clone(waits), func(w *coordinator.Wait) bool { return w == nil })
 }
 
 // undone is the first wait that has no result yet, or nil.

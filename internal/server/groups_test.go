@@ -45,6 +45,12 @@ func groupRequest(key int16, topic string, id kafka.TopicID) kmsg.Request {
 		r := kmsg.NewPtrDescribeGroupsRequest()
 		r.Groups = []string{testGroup}
 		return r
+	case wire.KeyConsumerGroupHeartbeat:
+		return newConsumerHeartbeat("nobody", 5)
+	case wire.KeyConsumerGroupDescribe:
+		r := kmsg.NewPtrConsumerGroupDescribeRequest()
+		r.Groups = []string{testGroup}
+		return r
 	case wire.KeyDeleteGroups:
 		r := kmsg.NewPtrDeleteGroupsRequest()
 		r.Groups = []string{"none"}
@@ -63,7 +69,7 @@ func expectedOfGroup(key int16, code kafka.ErrorCode) bool {
 	switch key {
 	case wire.KeyJoinGroup, wire.KeySyncGroup, wire.KeyHeartbeat, wire.KeyLeaveGroup:
 		return code == kafka.UnknownMemberID
-	case wire.KeyDeleteGroups:
+	case wire.KeyDeleteGroups, wire.KeyConsumerGroupDescribe, wire.KeyConsumerGroupHeartbeat:
 		return code == kafka.GroupIDNotFound
 	}
 	return false
@@ -100,6 +106,10 @@ func groupError(resp kmsg.Response) int16 {
 		return r.ErrorCode
 	case *kmsg.SyncGroupResponse:
 		return r.ErrorCode
+	case *kmsg.ConsumerGroupHeartbeatResponse:
+		return r.ErrorCode
+	case *kmsg.ConsumerGroupDescribeResponse:
+		return r.Groups[0].ErrorCode
 	case *kmsg.DescribeGroupsResponse:
 		return r.Groups[0].ErrorCode
 	case *kmsg.ListGroupsResponse:
@@ -449,7 +459,7 @@ func TestGroups_DescribeListDelete(t *testing.T) {
 	c.id = "a-worker"
 	member, _ := joinAlone(c)
 	g := ask[*kmsg.DescribeGroupsResponse](c, describe).Groups[0]
-	if g.State != "Stable" || g.ProtocolType != "consumer" || g.Protocol != "range" || len(g.Members) != 1 || g.AuthorizedOperations != groupOperations {
+	if g.State != "Stable" || g.ProtocolType != "consumer" || g.Protocol != "range" || len(g.Members) != 1 || g.AuthorizedOperations != 1<<3|1<<6|1<<8 {
 		t.Fatalf("%+v", g)
 	}
 	m := g.Members[0]
@@ -552,6 +562,8 @@ func TestGroups_WhileLoading(t *testing.T) {
 		{wire.KeyListGroups, kafka.CoordinatorLoadInProgress},
 		{wire.KeyDeleteGroups, kafka.CoordinatorLoadInProgress},
 		{wire.KeyOffsetDelete, kafka.CoordinatorLoadInProgress},
+		{wire.KeyConsumerGroupHeartbeat, kafka.CoordinatorLoadInProgress},
+		{wire.KeyConsumerGroupDescribe, kafka.CoordinatorLoadInProgress},
 	} {
 		a, _ := wire.Lookup(one.key)
 		for v := a.Min; v <= a.Max; v++ {

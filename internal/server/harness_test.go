@@ -16,6 +16,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"strandline.dev/internal/auth"
 	"strandline.dev/internal/config"
 	"strandline.dev/internal/controller"
 	"strandline.dev/internal/coordinator"
@@ -40,6 +41,7 @@ type testBroker struct {
 	spy     *spyReplicas
 	control *testController
 	groups  *coordinator.Coordinator
+	auth    *auth.Authenticator
 	quorum  *quorum.Quorum
 	fs      *systest.FS // unless the test has a real directory
 	wall    *systest.Wall
@@ -58,6 +60,11 @@ type testOptions struct {
 	disk     string // a real directory instead of the in-memory file system
 	listener func() net.Listener
 	listen   []Listener // further listeners; Net is filled in
+	door     Door       // of the first listener
+	access   auth.Options
+	tokens   *auth.Tokens
+	session  time.Duration // Config.SessionMax
+	audit    Audit
 }
 
 // bind opens the listener of a test's broker.
@@ -125,14 +132,14 @@ func newTestBroker(t testing.TB, o testOptions) *testBroker {
 	}
 	b.host, err = replica.NewHost(replica.Config{
 		Dir: dir, Node: 1, Machine: machine, Log: log, Metrics: b.metrics.Broker, TopicConfig: topicConfig,
-		Purged: func(kafka.TopicID, int32) {},
+		Purged: func(gone []kafka.TopicPartition) { confirmPurge(ctl, gone) },
 	})
 	must(t, err)
 	t.Cleanup(func() { _ = b.host.Close(false) })
 	b.spy = &spyReplicas{Host: b.host}
 	b.groups = coordinator.New(coordinator.Config{
 		Node: 1, Image: b.quorum.Image, Replicas: b.spy, Controller: ctl, Broker: brokerConfig, TopicConfig: topicConfig, Wall: wall, Log: log,
-		Metrics: b.metrics.Broker,
+		Metrics: b.metrics.Broker, Sees: auth.NewAuthorizer(b.quorum.Image, o.access).Sees,
 	})
 	t.Cleanup(b.groups.Close)
 	nl := o.bind(t)
@@ -146,10 +153,10 @@ func newTestBroker(t testing.TB, o testOptions) *testBroker {
 			return b.host.Ends(1, tps)
 		}, Voters: o.voters, Dev: o.dev, Wall: wall, Log: log, Metrics: b.metrics.Broker, Limits: o.limits,
 	}
-	b.server = New(cfg)
+	b.server = New(b.guarded(cfg, o))
 	ctx, stop := context.WithCancel(context.Background())
 	b.stop = stop
-	go func() { b.served <- b.server.Serve(ctx, Listener{Name: "plain", Net: nl}) }()
+	go func() { b.served <- b.server.Serve(ctx, Listener{Name: "plain", Net: nl, Door: o.door}) }()
 	for _, l := range o.listen {
 		run.forever(func(ctx context.Context) { _ = b.server.Serve(ctx, l) })
 	}
@@ -160,6 +167,21 @@ func newTestBroker(t testing.TB, o testOptions) *testBroker {
 		}
 	})
 	return b
+}
+
+// confirmPurge does what the node package does when directories are gone. The host repeats it until it is heard.
+func confirmPurge(ctl *controller.Controller, gone []kafka.TopicPartition) {
+	ctx, cancel := context.WithTimeout(context.Background(), testWait)
+	defer cancel()
+	_, _, _ = ctl.Submit(ctx, metadata.ReplicasPurged{Node: 1, Partitions: gone})
+}
+
+// guarded says who may come in and do what.
+func (b *testBroker) guarded(c Config, o testOptions) Config {
+	b.auth = auth.NewAuthenticator(b.quorum.Image, o.tokens)
+	c.Access, c.Authenticator = auth.NewAuthorizer(b.quorum.Image, o.access), b.auth
+	c.SessionMax, c.Audit = o.session, o.audit
+	return c
 }
 
 // openTestDir opens a data directory until the test ends, so that the next broker of the test can open it.

@@ -27,11 +27,12 @@ var hostileFrames = []hostileCase{
 	{name: "K03_size_max", attack: func(a *attack) { a.closes("size max", reasonFrameSize, sizeFrame(math.MaxInt32)) }},
 	{
 		name: "K04_size_above_the_cap", attack: k04,
-		today: "there is no authentication, so the one cap is socket.request.max.bytes; below it an announced size costs nothing (C086)",
+		today: "this listener asks for no login, so the cap is socket.request.max.bytes (a stranger's: TestK4_K56_StrangeMessages)",
 	},
 	{name: "K06_http", attack: k06},
-	{name: "K07_tls", attack: k07, today: "there are no TLS listeners, so plaintext on one is left out"},
+	{name: "K07_tls", attack: k07, today: "plaintext on a TLS listener: TestR147_K7_TLSListener"},
 	{name: "K08_unknown_key", attack: k08},
+	{name: "K62_keys_of_brokers", attack: k62},
 	{name: "K09_api_versions_from_the_future", attack: k09},
 	{name: "K10_version_outside_the_range", attack: k10},
 	{name: "K11_client_id_length", attack: func(a *attack) {
@@ -95,13 +96,30 @@ func k08(a *attack) {
 			}
 		}
 	}
-	c := a.dial() // transactions, SASL, share groups and the brokers' own keys are unknown keys until they exist (K62)
-	for _, key := range []int16{4, 7, 17, 24, 26, 28, 30, 36, 52, 53, 56, 62, 63, 67, 68, 76, 78, 79, 82} {
+	c := a.dial() // transactions, SASL and share groups are unknown keys until they exist
+	for _, key := range []int16{17, 24, 26, 28, 30, 36, 68, 76, 78, 79} {
 		c.id = "later"
 		c.send(rawRequest{key: key})
 		c.closed()
 		c = a.dial()
 	}
+}
+
+// k62: what only brokers say to each other, in Kafka (Vote, AlterPartition, BrokerHeartbeat and so on) and here, is no request of this port.
+func k62(a *attack) {
+	keys := []int16{4, 5, 6, 7, 52, 53, 54, 56, 58, 59, 62, 63, 67, 70, 73, 82}
+	for key := int16(20001); key <= 20040; key++ { // docs/formats/peer.md
+		keys = append(keys, key)
+	}
+	for _, key := range keys {
+		for _, version := range []int16{0, 1} {
+			c := a.dial()
+			c.id = "impostor"
+			c.send(rawRequest{key: key, version: version, body: make([]byte, 64)})
+			c.closed()
+		}
+	}
+	a.nothingStored()
 }
 
 func k09(a *attack) {

@@ -103,6 +103,7 @@ func k46(a *attack) {
 		if group == "" {
 			change[wire.KeyOffsetDelete] = func(r kmsg.Request) { r.(*kmsg.OffsetDeleteRequest).Group = group }
 		} else { // without a member an offset may belong to the group "", as in Kafka
+			change[wire.KeyConsumerGroupHeartbeat] = func(r kmsg.Request) { r.(*kmsg.ConsumerGroupHeartbeatRequest).Group = group }
 			change[wire.KeyOffsetFetch] = func(r kmsg.Request) { r.(*kmsg.OffsetFetchRequest).Groups[0].Group = group }
 		}
 		for key, do := range change {

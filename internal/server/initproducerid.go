@@ -7,6 +7,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"strandline.dev/internal/auth"
 	"strandline.dev/internal/kafka"
 	"strandline.dev/internal/metadata"
 )
@@ -24,6 +25,9 @@ func (s *Server) handleInitProducerID(ctx context.Context, call *Call) Reply {
 		resp.ErrorCode = int16(kafka.UnsupportedVersion)
 	case req.Version >= 3 && (req.ProducerID < 0) != (req.ProducerEpoch < 0):
 		resp.ErrorCode = int16(kafka.InvalidRequest)
+	}
+	if resp.ErrorCode == 0 && !s.mayProduceIdempotently(call) {
+		resp.ErrorCode = int16(kafka.ClusterAuthorizationFailed)
 	}
 	if resp.ErrorCode != 0 {
 		return ready(resp)
@@ -135,4 +139,10 @@ func (p *producerIDs) fill(ctx context.Context, allocate func(context.Context) (
 		p.next, p.end = first, first+count
 	}
 	return err
+}
+
+// mayProduceIdempotently: who may write to any topic may, and by Kafka's older rule who has the right on the cluster.
+func (s *Server) mayProduceIdempotently(call *Call) bool {
+	return s.sees(call, auth.OnCluster(kmsg.ACLOperationIdempotentWrite)) ||
+		call.grants.MayAny(kmsg.ACLOperationWrite, kmsg.ACLResourceTypeTopic) || s.mayCluster(call, kmsg.ACLOperationIdempotentWrite)
 }

@@ -29,6 +29,36 @@ const (
 	writeStallDefault = 30 * time.Second
 	frameStallDefault = 30 * time.Second
 
+	// verdictMax bounds the wait of a metadata request for the controller's verdict on a broker whose connection has just ended: it is there after
+	// some 10 ms, or takes a whole session.
+	verdictMax = 200 * time.Millisecond
+
+	// unansweredMax is how long the active controller may not answer before clients are sent to another node with administrative requests: several
+	// heartbeats.
+	unansweredMax = time.Second
+
+	// reachMax bounds the dials by which a description of the quorum tells which voters are there.
+	reachMax = 500 * time.Millisecond
+
+	// aheadMax is how long a publish may wait for the metadata that its client has already: the next node has it some milliseconds later.
+	aheadMax = 100 * time.Millisecond
+	// lostMax is how long a node that has lost a leadership is where clients come that do not know it yet.
+	lostMax = time.Second
+
+	// handshakeMax bounds a TLS handshake, loginMax the time until a client has proved who it is, loginStepMax the work on one message of that.
+	handshakeMax = 10 * time.Second
+	loginMax     = 15 * time.Second
+	loginStepMax = 10 * time.Second
+	// strangerFrameMax is the largest frame of a client that has not proved who it is yet: a token of 32 KiB fits.
+	strangerFrameMax = 64 << 10
+	// sweepEvery is how often connections are looked over for proofs that hold no longer; expiredGrace is what an idle client has, behind the
+	// end of its session, to prove itself anew with its next request. Together they stay below 10 s (P42).
+	sweepEvery   = 2 * time.Second
+	expiredGrace = 5 * time.Second
+
+	// connectWaitMax bounds the wait of a connection from an address that is over its connection_creation_rate; one that would wait longer is closed.
+	connectWaitMax = 10 * time.Second
+
 	// firstFrameMax is how long a graceful stop waits for the first request of a new connection: a round trip between data centres.
 	firstFrameMax = 200 * time.Millisecond
 
@@ -48,9 +78,10 @@ const (
 	// readBuffer is a connection's read buffer: several small requests for one read, cheap for idle connections.
 	readBuffer = 8 << 10
 	// shelfShare is the part of the memory budget that free request buffers may take: a few large publishes. shelfIdle is after how long
-	// without use one is let go, shelfClasses the number of powers of two from frameMin to frameMax.
+	// without use one is let go: longer than a sync round of a busy disk, in which publishers wait for their answers and send nothing.
+	// shelfClasses is the number of powers of two from frameMin to frameMax.
 	shelfShare   = 4
-	shelfIdle    = 100 * time.Millisecond
+	shelfIdle    = time.Second
 	shelfClasses = 14
 	// outKeep is the largest encoding buffer that is used again, and the size at which a connection writes early.
 	outKeep = 64 << 10
@@ -87,6 +118,9 @@ const (
 	// createCoordinatorWait is how long a FindCoordinator answer waits for the coordinators' topic to be created; then the client is told
 	// to ask again.
 	createCoordinatorWait = 5 * time.Second
+	// newPartitionWait is how long an OffsetFetch for a partition that this node does not know waits for the node to hear of it: metadata
+	// takes some milliseconds from node to node.
+	newPartitionWait = 3 * time.Second
 	// describePageDefault and describePageMax are the partitions of one DescribeTopicPartitions answer (Kafka: 2000).
 	describePageDefault = 2000
 	describePageMax     = 2000
@@ -117,6 +151,9 @@ const (
 	acceptBackoffMin = 5 * time.Millisecond
 	acceptBackoffMax = time.Second
 
+	// clockAheadMin is how far ahead of this node's clock records may be stamped without a word: clocks that are kept by NTP differ by less.
+	clockAheadMin = time.Minute
+
 	// peerLinesMax lines about peers are logged for each reason in peerLinesEvery; the rest is counted.
 	peerLinesMax   = 10
 	peerLinesEvery = 10 * time.Second
@@ -146,3 +183,6 @@ func (l Limits) withDefaults(b config.Broker) Limits {
 	def(&l.FrameStall, frameStallDefault)
 	return l
 }
+
+// changeTextMax is about where a text of an audit entry stops to be built, in bytes; the trail cuts it at 4 KiB.
+const changeTextMax = 4000

@@ -7,6 +7,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"strandline.dev/internal/auth"
 	"strandline.dev/internal/group"
 	"strandline.dev/internal/kafka"
 )
@@ -18,6 +19,7 @@ func (s *Server) handleListGroups(_ context.Context, call *Call) Reply {
 	waits := s.cfg.Groups.SubmitAll(func(token uint64) group.Event {
 		return group.ListGroups{Token: token, States: req.StatesFilter, Types: req.TypesFilter}
 	})
+	all := s.sees(call, auth.OnCluster(kmsg.ACLOperationDescribe))
 	return awaitGroups(func() kmsg.Response {
 		resp := reply[*kmsg.ListGroupsResponse](req)
 		for _, w := range waits {
@@ -27,6 +29,9 @@ func (s *Server) handleListGroups(_ context.Context, call *Call) Reply {
 				return resp
 			}
 			for _, g := range r.Groups {
+				if !all && !s.sees(call, auth.Action{Operation: kmsg.ACLOperationDescribe, Resource: kmsg.ACLResourceTypeGroup, Name: g.Group}) {
+					continue
+				}
 				out := kmsg.NewListGroupsResponseGroup()
 				out.Group, out.ProtocolType, out.GroupState, out.GroupType = g.Group, g.ProtocolType, g.State, g.Type
 				resp.Groups = append(resp.Groups, out)

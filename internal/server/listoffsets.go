@@ -48,7 +48,7 @@ func (s *Server) handleListOffsets(_ context.Context, call *Call) Reply {
 		t := &req.Topics[i]
 		out := kmsg.NewListOffsetsResponseTopic()
 		out.Topic = t.Topic
-		topic, code := findTopic(img, t.Topic, kafka.TopicID{}, false)
+		topic, code := s.findTopicFor(call, kmsg.ACLOperationDescribe, img, byName(t.Topic))
 		for j := range t.Partitions {
 			p := &t.Partitions[j]
 			o := kmsg.NewListOffsetsResponseTopicPartition()

@@ -2,23 +2,20 @@ package server
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"unicode/utf8"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"strandline.dev/internal/audit"
 	"strandline.dev/internal/kafka"
 	"strandline.dev/internal/metadata"
 	"strandline.dev/internal/replica"
+	"strandline.dev/internal/wire"
 )
 
 const (
-	// topicOperations and clusterOperations are the bit sets of what an authorised client may do (bit n is Kafka's operation n):
-	// topics Read 3, Write 4, Create 5, Delete 6, Alter 7, Describe 8, DescribeConfigs 10, AlterConfigs 11; the cluster Create 5,
-	// Alter 7, Describe 8, ClusterAction 9, DescribeConfigs 10, AlterConfigs 11, IdempotentWrite 12.
-	topicOperations   = 1<<3 | 1<<4 | 1<<5 | 1<<6 | 1<<7 | 1<<8 | 1<<10 | 1<<11
-	clusterOperations = 1<<5 | 1<<7 | 1<<8 | 1<<9 | 1<<10 | 1<<11 | 1<<12
-
 	// topicNameMax is Kafka's limit on topic names, in bytes.
 	topicNameMax = 249
 )
@@ -28,12 +25,24 @@ const (
 func (s *Server) handleMetadata(ctx context.Context, call *Call) Reply {
 	req := call.Request.(*kmsg.MetadataRequest)
 	img := s.cfg.Image()
-	missing := s.toCreate(img, req)
+	refused := map[string]refusal{}
+	missing := slices.DeleteFunc(s.toCreate(img, req), func(name string) bool {
+		may := s.seesTopic(call, kmsg.ACLOperationDescribe, name) && s.mayCreate(call, name)
+		if !may {
+			refused[name] = refusal{code: kafka.TopicAuthorizationFailed}
+		}
+		return !may
+	})
 	if len(missing) == 0 {
-		return ready(s.metadata(img, req, call, nil))
+		if s.cfg.Settle != nil && len(refused) == 0 {
+			if settle := s.cfg.Settle(); settle != nil {
+				return s.judged(ctx, settle, req, call)
+			}
+		}
+		return ready(s.metadata(img, req, call, refused))
 	}
 	return background(ctx, autoCreateWait, func(ctx context.Context) kmsg.Response {
-		refused := s.autoCreate(ctx, call, missing)
+		maps.Copy(refused, s.autoCreate(ctx, call, missing))
 		return s.metadata(s.cfg.Image(), req, call, refused)
 	})
 }
@@ -68,7 +77,7 @@ func (s *Server) autoCreate(ctx context.Context, call *Call, names []string) map
 	for _, n := range names {
 		ev.Topics = append(ev.Topics, metadata.NewTopic{Name: n, Partitions: -1, ReplicationFactor: -1})
 	}
-	results, err := decide[[]metadata.TopicResult](ctx, s, s.createEvent(ev))
+	results, err := decide[[]metadata.TopicResult](ctx, s, call, s.createEvent(ev))
 	refused := map[string]refusal{}
 	if err != nil {
 		s.cfg.Log.Warn("creating topics on a client's metadata request failed", "client", clip(call.ClientID), "topics", len(names), "error", err)
@@ -96,11 +105,14 @@ func (s *Server) metadata(img *metadata.Image, req *kmsg.MetadataRequest, call *
 	resp.ControllerID = int32(s.controllerID(img))
 	resp.Brokers = s.metadataBrokers(img, call)
 	if req.IncludeClusterAuthorizedOperations {
-		resp.AuthorizedOperations = clusterOperations
+		resp.AuthorizedOperations = s.clusterBits(call)
+	}
+	if told(req)&wire.TellTrash != 0 {
+		resp.UnknownTags.Set(wire.TagTrash, s.trashTag(call, img))
 	}
 	if req.Topics == nil || (req.Version == 0 && len(req.Topics) == 0) {
 		for t := range img.Topics() {
-			if t.State == metadata.StateReady {
+			if t.State == metadata.StateReady && s.seesTopic(call, kmsg.ACLOperationDescribe, t.Name) {
 				resp.Topics = append(resp.Topics, s.metadataTopic(img, t, req, call))
 			}
 		}
@@ -109,7 +121,7 @@ func (s *Server) metadata(img *metadata.Image, req *kmsg.MetadataRequest, call *
 	resp.Topics = make([]kmsg.MetadataResponseTopic, 0, len(req.Topics))
 	for i := range req.Topics {
 		asked := &req.Topics[i]
-		t, code := lookUp(img, req, asked, refused)
+		t, code := s.lookUpFor(call, img, req, asked, refused)
 		if i >= lookupsMax {
 			t, code = nil, kafka.PolicyViolation
 		}
@@ -163,6 +175,18 @@ func lookUp(img *metadata.Image, req *kmsg.MetadataRequest, asked *kmsg.Metadata
 	return nil, kafka.UnknownTopicOrPartition
 }
 
+// lookUpFor is lookUp for somebody who must be allowed to see the topic. A name is judged before it is looked up.
+func (s *Server) lookUpFor(call *Call, img *metadata.Image, req *kmsg.MetadataRequest, asked *kmsg.MetadataRequestTopic, refused map[string]refusal) (*metadata.Topic, kafka.ErrorCode) {
+	if asked.Topic != nil && asked.TopicID == [16]byte{} && !s.mayTopic(call, kmsg.ACLOperationDescribe, *asked.Topic) {
+		return nil, kafka.TopicAuthorizationFailed
+	}
+	t, code := lookUp(img, req, asked, refused)
+	if t != nil && asked.TopicID != [16]byte{} && !s.mayTopic(call, kmsg.ACLOperationDescribe, t.Name) {
+		return nil, kafka.TopicAuthorizationFailed
+	}
+	return t, code
+}
+
 func missingTopic(req *kmsg.MetadataRequest, asked *kmsg.MetadataRequestTopic, code kafka.ErrorCode) kmsg.MetadataResponseTopic {
 	out := kmsg.NewMetadataResponseTopic()
 	out.ErrorCode, out.Topic = int16(code), asked.Topic
@@ -178,8 +202,11 @@ func missingTopic(req *kmsg.MetadataRequest, asked *kmsg.MetadataRequestTopic, c
 func (s *Server) metadataTopic(img *metadata.Image, t *metadata.Topic, req *kmsg.MetadataRequest, call *Call) kmsg.MetadataResponseTopic {
 	out := kmsg.NewMetadataResponseTopic()
 	out.Topic, out.TopicID, out.IsInternal = &t.Name, t.ID, t.Internal
+	if told(req)&wire.TellLife != 0 {
+		out.UnknownTags.Set(wire.TagTopicLife, lifeTag(t))
+	}
 	if req.IncludeTopicAuthorizedOperations {
-		out.AuthorizedOperations = topicOperations
+		out.AuthorizedOperations = s.topicBits(call, t.Name)
 	}
 	out.Partitions = make([]kmsg.MetadataResponseTopicPartition, len(t.Partitions))
 	for i := range t.Partitions {
@@ -269,5 +296,5 @@ func validTopicName(name string) bool {
 
 // reservedTopic says whether the name belongs to the broker: no client creates it or publishes to it (K20).
 func reservedTopic(name string) bool {
-	return name == "__consumer_offsets" || name == "__transaction_state"
+	return name == "__consumer_offsets" || name == "__transaction_state" || name == audit.TopicName || name == metadata.CanaryTopic
 }

@@ -18,28 +18,31 @@ const (
 )
 
 // handleOffsetCommit stores the next offsets to read. It is answered when they are durable (I8).
-func (s *Server) handleOffsetCommit(_ context.Context, call *Call) Reply {
+func (s *Server) handleOffsetCommit(ctx context.Context, call *Call) Reply {
 	req := call.Request.(*kmsg.OffsetCommitRequest)
+	if mode := seekMode(req); mode != 0 {
+		return s.seek(ctx, call, req, mode == seekUndo)
+	}
 	ev := group.CommitOffsets{
 		Group: req.Group, MemberID: req.MemberID, InstanceID: opt(req.InstanceID), Generation: group.Generation(req.Generation),
 		KnowsGroupIDNotFound: req.Version >= commitKnowsNotFound,
-		Topics:               s.commitTopics(req),
+		Topics:               s.commitTopics(call, req),
 	}
 	w := s.cfg.Groups.Submit(req.Group, func(token uint64) group.Event { ev.Token = token; return ev })
 	return awaitGroups(func() kmsg.Response { return s.committed(req, ev.Topics, w) }, w)
 }
 
 // commitTopics resolves the topics and judges what the group cannot: whether a partition exists.
-func (s *Server) commitTopics(req *kmsg.OffsetCommitRequest) []group.CommitTopic {
+func (s *Server) commitTopics(call *Call, req *kmsg.OffsetCommitRequest) []group.CommitTopic {
 	img := s.cfg.Image()
 	out := make([]group.CommitTopic, len(req.Topics))
 	total := 0
 	for i := range req.Topics {
 		t := &req.Topics[i]
-		topic, code := findTopic(img, t.Topic, t.TopicID, req.Version >= commitByID)
+		topic, code := s.findTopicFor(call, kmsg.ACLOperationRead, img, topicRef{t.Topic, t.TopicID, req.Version >= commitByID})
 		out[i] = group.CommitTopic{Name: t.Topic, ID: t.TopicID, Partitions: make([]group.CommitPartition, len(t.Partitions))}
 		if topic != nil {
-			out[i].Name, out[i].ID = topic.Name, topic.ID
+			out[i].Name, out[i].ID, out[i].Width = topic.Name, topic.ID, int32(len(topic.Partitions))
 		}
 		for j := range t.Partitions {
 			p := &t.Partitions[j]

@@ -5,13 +5,14 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"strandline.dev/internal/auth"
 	"strandline.dev/internal/coordinator"
 	"strandline.dev/internal/group"
 	"strandline.dev/internal/kafka"
 )
 
 // handleOffsetDelete removes stored offsets of topics that the group does not read at present.
-func (s *Server) handleOffsetDelete(_ context.Context, call *Call) Reply {
+func (s *Server) handleOffsetDelete(ctx context.Context, call *Call) Reply {
 	req := call.Request.(*kmsg.OffsetDeleteRequest)
 	img := s.cfg.Image()
 	ev := group.DeleteOffsets{Group: req.Group}
@@ -19,7 +20,7 @@ func (s *Server) handleOffsetDelete(_ context.Context, call *Call) Reply {
 	total := 0
 	for i := range req.Topics {
 		t := &req.Topics[i]
-		topic, code := findTopic(img, t.Topic, kafka.TopicID{}, false)
+		topic, code := s.findTopicFor(call, kmsg.ACLOperationRead, img, byName(t.Topic))
 		tp := group.TopicPartitions{Name: t.Topic}
 		for _, p := range t.Partitions {
 			verdict := kafka.None
@@ -38,8 +39,16 @@ func (s *Server) handleOffsetDelete(_ context.Context, call *Call) Reply {
 		}
 		ev.Topics = append(ev.Topics, tp)
 	}
-	w := s.cfg.Groups.Submit(req.Group, func(token uint64) group.Event { ev.Token = token; return ev })
-	return awaitGroups(func() kmsg.Response { return s.deletedOffsets(req, verdicts, w) }, w)
+	var after list
+	for _, t := range ev.Topics {
+		after.add("no offsets for %s %v", t.Name, t.Partitions)
+	}
+	change := auth.Event{API: "OffsetDelete", Resource: "Group:" + req.Group, After: after.String()}
+	refuse := func(code kafka.ErrorCode) kmsg.Response { return refuseWhole(req, code) }
+	return s.audited(ctx, call, change, refuse, func() Reply {
+		w := s.cfg.Groups.Submit(req.Group, func(token uint64) group.Event { ev.Token = token; return ev })
+		return awaitGroups(func() kmsg.Response { return s.deletedOffsets(req, verdicts, w) }, w)
+	})
 }
 
 func (s *Server) deletedOffsets(req *kmsg.OffsetDeleteRequest, verdicts [][]kafka.ErrorCode, w *coordinator.Wait) kmsg.Response {

@@ -14,23 +14,39 @@ import (
 const (
 	// offsetFetchTopCode is the first OffsetFetch version with an error code for the whole answer, and with "all topics".
 	offsetFetchTopCode = 2
-	// offsetFetchBatch is the first OffsetFetch version that asks for several groups, offsetFetchByID the first that names topics by id.
-	offsetFetchBatch = 8
-	offsetFetchByID  = 10
+	// offsetFetchBatch is the first OffsetFetch version that asks for several groups, offsetFetchByMember the first that says who asks,
+	// offsetFetchByID the first that names topics by id.
+	offsetFetchBatch    = 8
+	offsetFetchByMember = 9
+	offsetFetchByID     = 10
 )
 
 // handleOffsetFetch reads stored offsets. What is not stored is offset -1 without an error; what cannot be read is an error without an
 // offset (I8, C062).
-func (s *Server) handleOffsetFetch(_ context.Context, call *Call) Reply {
+func (s *Server) handleOffsetFetch(ctx context.Context, call *Call) Reply {
 	req := call.Request.(*kmsg.OffsetFetchRequest)
+	if wantsReport(req) {
+		return s.reportBacklogs(ctx, call, req)
+	}
+	if asked := askedGroups(req); s.isAhead(call, asked) {
+		return s.fetchWhenCaughtUp(ctx, call, req, asked)
+	}
+	return s.fetchGroups(call, req)
+}
+
+func (s *Server) fetchGroups(call *Call, req *kmsg.OffsetFetchRequest) Reply {
 	img := s.cfg.Image()
 	asked := askedGroups(req)
 	waits := make([]*coordinator.Wait, 0, min(len(asked), groupsMax))
 	for i := range min(len(asked), groupsMax) {
+		if !s.mayGroup(call, kmsg.ACLOperationDescribe, asked[i].Group) {
+			waits = append(waits, nil)
+			continue
+		}
 		ev := s.fetchOffsets(img, req.Version, &asked[i])
 		waits = append(waits, s.cfg.Groups.Submit(ev.Group, func(token uint64) group.Event { ev.Token = token; return ev }))
 	}
-	return awaitGroups(func() kmsg.Response { return s.fetchedOffsets(req, asked, waits) }, waits...)
+	return awaitGroups(func() kmsg.Response { return s.fetchedOffsets(call, req, asked, waits) }, waits...)
 }
 
 // askedGroups brings all versions into the form of the newest.
@@ -59,6 +75,9 @@ func (s *Server) fetchOffsets(img *metadata.Image, version int16, g *kmsg.Offset
 		}
 		return kafka.TopicID{}
 	}}
+	if version >= offsetFetchByMember && (g.MemberID != nil || g.MemberEpoch >= 0) {
+		ev.Member = &group.FetchingMember{ID: opt(g.MemberID), Epoch: group.MemberEpoch(g.MemberEpoch)}
+	}
 	for i := range g.Topics {
 		t := &g.Topics[i]
 		ft := group.FetchTopic{Name: t.Topic, Partitions: t.Partitions}
@@ -70,13 +89,17 @@ func (s *Server) fetchOffsets(img *metadata.Image, version int16, g *kmsg.Offset
 	return ev
 }
 
-func (s *Server) fetchedOffsets(req *kmsg.OffsetFetchRequest, asked []kmsg.OffsetFetchRequestGroup, waits []*coordinator.Wait) kmsg.Response {
+func (s *Server) fetchedOffsets(call *Call, req *kmsg.OffsetFetchRequest, asked []kmsg.OffsetFetchRequestGroup, waits []*coordinator.Wait) kmsg.Response {
 	resp := reply[*kmsg.OffsetFetchResponse](req)
 	for i := range asked {
 		out := kmsg.NewOffsetFetchResponseGroup()
 		out.Group, out.ErrorCode = asked[i].Group, int16(kafka.PolicyViolation)
-		if i < len(waits) {
-			s.fetchedGroup(req.Version, &asked[i], waits[i], &out)
+		switch {
+		case i >= len(waits):
+		case waits[i] == nil:
+			out.ErrorCode = int16(kafka.GroupAuthorizationFailed)
+		default:
+			s.fetchedGroup(call, &asked[i], waits[i], &out)
 		}
 		resp.Groups = append(resp.Groups, out)
 	}
@@ -88,7 +111,7 @@ func (s *Server) fetchedOffsets(req *kmsg.OffsetFetchRequest, asked []kmsg.Offse
 }
 
 // fetchedGroup fills in the answer of one group.
-func (s *Server) fetchedGroup(version int16, asked *kmsg.OffsetFetchRequestGroup, w *coordinator.Wait, out *kmsg.OffsetFetchResponseGroup) {
+func (s *Server) fetchedGroup(call *Call, asked *kmsg.OffsetFetchRequestGroup, w *coordinator.Wait, out *kmsg.OffsetFetchResponseGroup) {
 	r, code := answerOf[group.FetchReply](s, w)
 	if code == kafka.None {
 		code = r.Code
@@ -96,8 +119,16 @@ func (s *Server) fetchedGroup(version int16, asked *kmsg.OffsetFetchRequestGroup
 	if out.ErrorCode = int16(code); code != kafka.None {
 		return
 	}
+	version := call.Request.GetVersion()
 	for i := range r.Topics {
 		t := &r.Topics[i]
+		denied := kafka.None
+		switch name := t.Name; {
+		case asked.Topics == nil && !s.seesTopic(call, kmsg.ACLOperationDescribe, name):
+			continue
+		case asked.Topics != nil && name != "" && !s.mayTopic(call, kmsg.ACLOperationDescribe, name):
+			denied = kafka.TopicAuthorizationFailed
+		}
 		ot := kmsg.NewOffsetFetchResponseGroupTopic()
 		ot.Topic, ot.TopicID = t.Name, t.ID
 		unknown := false
@@ -109,7 +140,10 @@ func (s *Server) fetchedGroup(version int16, asked *kmsg.OffsetFetchRequestGroup
 			p := &t.Partitions[j]
 			op := kmsg.NewOffsetFetchResponseGroupTopicPartition()
 			op.Partition, op.Offset, op.LeaderEpoch, op.Metadata = p.Partition, int64(p.Offset), int32(p.LeaderEpoch), &p.Metadata
-			if unknown {
+			switch {
+			case denied != kafka.None:
+				op.Offset, op.LeaderEpoch, op.Metadata, op.ErrorCode = int64(kafka.NoOffset), int32(kafka.NoEpoch), new(string), int16(denied)
+			case unknown:
 				op.ErrorCode = int16(kafka.UnknownTopicID)
 			}
 			ot.Partitions = append(ot.Partitions, op)

@@ -30,7 +30,7 @@ func operatorRequest(key int16, topic string) kmsg.Request {
 	case wire.KeyDescribeQuorum:
 		return newDescribeQuorum(metadataTopic, 0)
 	case wire.KeyUpdateFeatures:
-		return newUpdateFeatures("group.version", 0)
+		return newUpdateFeatures("group.version", 1)
 	case wire.KeyDescribeProducers:
 		return newDescribeProducers(topic, 0)
 	}
@@ -335,6 +335,10 @@ func TestUpdateFeatures_NothingToUpgrade(t *testing.T) {
 		want   kafka.ErrorCode
 	}{
 		{"level 0 is what it is", func(*kmsg.UpdateFeaturesRequest) {}, kafka.None},
+		{"group.version is 1", func(r *kmsg.UpdateFeaturesRequest) {
+			r.FeatureUpdates[0].Feature, r.FeatureUpdates[0].MaxVersionLevel = groupVersion, 1
+		}, kafka.None},
+		{"and stays so", func(r *kmsg.UpdateFeaturesRequest) { r.FeatureUpdates[0].Feature = groupVersion }, kafka.InvalidUpdateVersion},
 		{"an upgrade", func(r *kmsg.UpdateFeaturesRequest) { r.FeatureUpdates[0].MaxVersionLevel = 2 }, kafka.InvalidUpdateVersion},
 		{"an upgrade, only validated", func(r *kmsg.UpdateFeaturesRequest) { r.FeatureUpdates[0].MaxVersionLevel, r.ValidateOnly = 2, true }, kafka.InvalidUpdateVersion},
 		{"below 0", func(r *kmsg.UpdateFeaturesRequest) { r.FeatureUpdates[0].MaxVersionLevel = -1 }, kafka.InvalidUpdateVersion},

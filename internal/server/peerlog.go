@@ -23,7 +23,18 @@ const (
 	reasonSlowReader reason = "slow_reader"
 	reasonSlowWriter reason = "slow_writer"
 	reasonTooMany    reason = "too_many_connections"
+	reasonTooFast    reason = "connection_rate"
 	reasonAcksNone   reason = "acks_0_error"
+	reasonPlaintext  reason = "plaintext"
+	reasonHandshake  reason = "tls_handshake"
+	reasonStranger   reason = "not_authenticated"
+	reasonLogin      reason = "login_failed"
+	reasonLoginState reason = "login_state"
+	reasonSlowLogin  reason = "slow_login"
+	reasonExpired    reason = "session_expired"
+	reasonDenied     reason = "denied"      // closes nothing
+	reasonClock      reason = "clock_ahead" // closes nothing
+	reasonSlow       reason = "slow"        // closes nothing
 )
 
 // advice is what the operator should do, for reasons where the cause is on our side or the client's configuration.
@@ -31,6 +42,10 @@ var advice = map[reason]string{
 	reasonHTTP:      "an HTTP client speaks to the Kafka port: use the http address of this node instead",
 	reasonTLS:       "a TLS client speaks to a plaintext listener: set security.protocol=PLAINTEXT there, or enable tls on this listener",
 	reasonFrameSize: "not a Kafka client, or a request above socket.request.max.bytes",
+	reasonPlaintext: "a client without TLS speaks to a TLS listener: set security.protocol=SSL or SASL_SSL there",
+	reasonStranger:  "the listener asks its clients to authenticate: set security.protocol=SASL_SSL (or SASL_PLAINTEXT) and sasl.mechanism there",
+	reasonClock:     "set the clock of that client, or send timestamps in milliseconds; message.timestamp.type=LogAppendTime stamps records here",
+	reasonTooFast:   "raise connection_creation_rate for that address, or find the client that connects so often",
 	reasonTooMany:   "raise the connection limit, or find the client that opens them",
 }
 
@@ -53,6 +68,13 @@ type lineCount struct {
 // closed logs that the connection of peer is closed and why. attrs are slog key-value pairs.
 func (p *peerLog) closed(why reason, peer string, attrs ...any) {
 	p.metrics.ConnectionsRefused.WithLabelValues(string(why)).Inc()
+	if why != reasonLogin { // that has a line of its own
+		p.line(why, "closed a connection", peer, attrs...)
+	}
+}
+
+// line logs something about a peer.
+func (p *peerLog) line(why reason, what, peer string, attrs ...any) {
 	suppressed, ok := p.admit(why, time.Now())
 	if !ok {
 		return
@@ -64,7 +86,7 @@ func (p *peerLog) closed(why reason, peer string, attrs ...any) {
 	if suppressed > 0 {
 		args = append(args, "more_of_these", suppressed)
 	}
-	p.log.Warn("closed a connection", args...)
+	p.log.Warn(what, args...)
 }
 
 func (p *peerLog) admit(why reason, now time.Time) (suppressed int, ok bool) {

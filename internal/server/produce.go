@@ -33,6 +33,11 @@ type publish struct {
 	slots  []slot // where in resp the answer to each item goes
 	wait   *replica.Produce
 	failed bool // a partition has an error
+	unable bool // a partition has an error that is the cluster's
+	parked bool // it waited for replicas
+	wish   wish
+	// elsewhere: by the Image another node leads one of the items, or this one does not know yet that it does.
+	elsewhere bool
 
 	// One partition is the common case and costs no further allocation.
 	one struct {
@@ -51,10 +56,14 @@ type slot struct {
 }
 
 // handleProduce validates the batches (it touches no state), has them appended, and parks the answer until they are committed (I1).
-func (s *Server) handleProduce(_ context.Context, call *Call) Reply {
+func (s *Server) handleProduce(ctx context.Context, call *Call) Reply {
 	req := call.Request.(*kmsg.ProduceRequest)
 	p := &publish{server: s, call: call, req: req, resp: reply[*kmsg.ProduceResponse](req)}
+	p.readWish()
 	p.prepare()
+	if p.elsewhere {
+		p.awaitLead(ctx)
+	}
 	timeout := min(max(time.Duration(req.TimeoutMillis)*time.Millisecond, time.Millisecond), produceWaitMax)
 	if len(p.items) == 0 {
 		return p.answer(nil)
@@ -64,6 +73,7 @@ func (s *Server) handleProduce(_ context.Context, call *Call) Reply {
 	case <-p.wait.Ready():
 		return p.answer(p.wait.Results())
 	default:
+		p.parked = true
 		return Reply{Pending: p}
 	}
 }
@@ -89,6 +99,7 @@ func (p *publish) Cancel() { p.wait.Cancel() }
 func (p *publish) prepare() {
 	req := p.req
 	img, nowMs := p.server.cfg.Image(), p.server.cfg.Wall.Now().UnixMilli()
+	p.elsewhere = img.Version() > p.server.applied.Load()
 	total := 0
 	for i := range req.Topics {
 		total += len(req.Topics[i].Partitions)
@@ -181,16 +192,21 @@ type target struct {
 	codec      record.Codec
 	recompress bool
 	stamped    bool // LogAppendTime
-	refused    refusal
+	// idHeader is where records carry their ids; empty when the topic remembers none.
+	idHeader string
+	refused  refusal
 }
 
 func (p *publish) target(img *metadata.Image, t *kmsg.ProduceRequestTopic) target {
-	topic, code := findTopic(img, t.Topic, t.TopicID, p.req.Version >= produceByID)
+	if x := p.req.TransactionID; x != nil && !p.server.may(p.call, kmsg.ACLOperationWrite, kmsg.ACLResourceTypeTransactionalId, *x) {
+		return target{refused: refusal{code: kafka.TransactionalIDAuthorizationFailed}}
+	}
+	topic, code := p.server.findTopicFor(p.call, kmsg.ACLOperationWrite, img, topicRef{t.Topic, t.TopicID, p.req.Version >= produceByID})
 	if topic == nil {
-		return target{refused: refusal{code, "no such topic"}} // without a name: only those of topics may become labels of metrics
+		return target{refused: refusal{code, absent(code)}} // without a name: only those of topics may become labels of metrics
 	}
 	out := target{topic: topic, name: topic.Name}
-	if topic.Internal || reservedTopic(topic.Name) {
+	if (topic.Internal || reservedTopic(topic.Name)) && !canaryOf(p.call, topic.Name) {
 		out.refused = refusal{kafka.InvalidTopicException, "the topic belongs to the broker"}
 		return out
 	}
@@ -203,6 +219,9 @@ func (p *publish) target(img *metadata.Image, t *kmsg.ProduceRequestTopic) targe
 		ZstdAllowed:     p.req.Version >= produceZstd,
 		TimestampBefore: cfg.TimestampBefore, TimestampAfter: cfg.TimestampAfter,
 		LogAppendTime: out.stamped,
+	}
+	if cfg.DedupWindow > 0 {
+		out.idHeader = cfg.DedupHeader
 	}
 	if codec, err := record.ParseCodec(cfg.CompressionType); err == nil { // "producer" is no codec: store as sent
 		out.codec, out.recompress = codec, true
@@ -229,10 +248,16 @@ func (p *publish) admit(to *target, part *kmsg.ProduceRequestTopicPartition, at 
 	if part.Partition < 0 || int(part.Partition) >= len(to.topic.Partitions) {
 		return refusal{kafka.UnknownTopicOrPartition, "no such partition"}
 	}
+	if no := p.withoutWindow(at, to); no.code != 0 {
+		return no
+	}
 	to.rules.NowMs = nowMs
+	var facts record.Facts
 	batch, err := record.Single(part.Records)
 	if err == nil {
-		batch, err = p.server.judge(batch, to)
+		sent := batch
+		batch, facts, err = p.server.judge(sent, to)
+		p.clientClock(sent, err, nowMs)
 	}
 	if err != nil {
 		p.refuseRecord(at, err)
@@ -241,8 +266,15 @@ func (p *publish) admit(to *target, part *kmsg.ProduceRequestTopicPartition, at 
 	if to.stamped {
 		batch.SetAppendTime(nowMs)
 	}
+	ids, err := p.server.recordIDs(batch, facts, to)
+	if err != nil {
+		return refusal{p.server.code(err, "read record ids"), err.Error()}
+	}
 	at.bytes = len(batch)
-	p.items = append(p.items, replica.AppendItem{TP: kafka.TopicPartition{Topic: to.topic.ID, Partition: part.Partition}, Batch: batch})
+	p.elsewhere = p.elsewhere || to.topic.Partitions[part.Partition].Leader != p.server.cfg.Node
+	p.items = append(p.items, replica.AppendItem{
+		TP: kafka.TopicPartition{Topic: to.topic.ID, Partition: part.Partition}, Batch: batch, IDs: ids, IDHeader: to.idHeader,
+	})
 	p.slots = append(p.slots, at)
 	return refusal{}
 }
@@ -266,10 +298,10 @@ func (p *publish) refuse(at slot, no refusal) {
 	if no.code == kafka.None {
 		return
 	}
-	p.failed = true
+	p.failed, p.unable = true, p.unable || ours(no.code)
 	o := p.at(at)
 	o.ErrorCode, o.ErrorMessage = int16(no.code), text(no.message)
-	p.server.cfg.Metrics.ProduceFailed(at.name, no.code.String())
+	p.server.cfg.Metrics.ProduceFailed(at.name, p.call.ClientID, no.code.String())
 }
 
 // answer fills in what became of the items.
@@ -278,6 +310,11 @@ func (p *publish) answer(results []replica.AppendResult) Reply {
 	stored := 0
 	for i := range results {
 		r, at := &results[i], p.slots[i]
+		p.judged(at, r)
+		if errors.Is(r.Err, replica.ErrRepeats) {
+			p.repeats(at, p.items[i].Batch, r.Err)
+			continue
+		}
 		if r.Err != nil {
 			p.fail(at, i, r, &leaders)
 			continue
@@ -287,28 +324,52 @@ func (p *publish) answer(results []replica.AppendResult) Reply {
 		o.BaseOffset, o.LogAppendTime, o.LogStartOffset = int64(r.Base), r.TimestampMs, int64(r.LogStart)
 	}
 	p.server.cfg.Metrics.ProduceBytes.Add(float64(stored))
+	p.server.cfg.Metrics.Publishes.Served(p.unable)
+	p.slow(results)
 	if !p.failed {
 		p.server.cfg.Metrics.ProduceAck.Observe(time.Since(p.call.Received).Seconds())
 	}
+	slow := p.slowdown()
 	if p.req.Acks == 0 {
-		return Reply{Close: p.failed} // closing is the only way to tell
+		return Reply{Close: p.failed, Throttle: slow} // closing is the only way to tell
 	}
-	p.resp.Brokers = leaders.produce()
-	return ready(p.resp)
+	p.resp.Brokers, p.resp.ThrottleMillis = leaders.produce(), int32(slow/time.Millisecond)
+	return Reply{Response: p.resp, Throttle: slow}
+}
+
+// slowdown is how long this client is not to be read from because little room is left below the disk limit (R89).
+func (p *publish) slowdown() time.Duration {
+	if p.wait == nil {
+		return 0 // nothing was to be appended
+	}
+	slow := p.server.cfg.Logs.Slowdown().Truncate(time.Millisecond)
+	if slow > 0 {
+		p.server.cfg.Metrics.Throttled("disk", p.call.Principal.Name, p.call.ClientID, slow)
+	}
+	return slow
+}
+
+// repeats answers a batch whose records are all stored already and that no single offset answers. Nothing failed, and every client is to take it
+// so: idempotent ones know a code for it. To librdkafka without idempotence that code is an error, but an answer without an offset is none.
+func (p *publish) repeats(at slot, b record.Batch, err error) {
+	if b.ProducerID() == kafka.NoProducerID {
+		return // as it was made: no error, no offset
+	}
+	o := p.at(at)
+	o.ErrorCode, o.ErrorMessage = int16(p.server.code(err, "append")), text(err.Error())
 }
 
 func (p *publish) fail(at slot, item int, r *replica.AppendResult, leaders *hints) {
 	tp := p.items[item].TP
 	code := p.server.partitionCode(r.Err, tp, p.req.Version >= produceByID, "append")
 	p.refuse(at, refusal{code, r.Err.Error()})
-	if code != kafka.NotLeaderOrFollower || p.req.Version < produceLeaderHints {
+	p.server.sentAway(code)
+	if code != kafka.NotLeaderOrFollower {
 		return
 	}
-	node, epoch := r.Leader, r.LeaderEpoch
-	if node == kafka.NoNode {
-		node, epoch = p.server.leaderHint(tp)
-	}
-	if node == kafka.NoNode {
+	node, epoch := p.server.newestLeader(tp, r.Leader, r.LeaderEpoch)
+	p.unable = p.unable || node == kafka.NoNode
+	if node == kafka.NoNode || p.req.Version < produceLeaderHints {
 		return
 	}
 	o := p.at(at)

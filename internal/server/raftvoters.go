@@ -7,6 +7,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"strandline.dev/internal/auth"
 	"strandline.dev/internal/kafka"
 	"strandline.dev/internal/quorum"
 )
@@ -26,7 +27,7 @@ func (s *Server) handleAddRaftVoter(ctx context.Context, call *Call) Reply {
 		node := kafka.NodeID(req.VoterID)
 		no := s.voterRefusal(req.ClusterID, node, req.VoterDirectoryID)
 		if no.code == kafka.None {
-			no = s.voterOutcome(s.cfg.Voters.AddVoter(ctx, node))
+			no = s.changeVoters(ctx, call, "AddRaftVoter", node, s.cfg.Voters.AddVoter)
 		}
 		resp.ErrorCode, resp.ErrorMessage = int16(no.code), text(no.message)
 		return resp
@@ -41,11 +42,26 @@ func (s *Server) handleRemoveRaftVoter(ctx context.Context, call *Call) Reply {
 		node := kafka.NodeID(req.VoterID)
 		no := s.voterRefusal(req.ClusterID, node, kafka.DirectoryID{})
 		if no.code == kafka.None {
-			no = s.voterOutcome(s.cfg.Voters.RemoveVoter(ctx, node))
+			no = s.changeVoters(ctx, call, "RemoveRaftVoter", node, s.cfg.Voters.RemoveVoter)
 		}
 		resp.ErrorCode, resp.ErrorMessage = int16(no.code), text(no.message)
 		return resp
 	})
+}
+
+// changeVoters writes a change of the voters down, and makes it.
+func (s *Server) changeVoters(ctx context.Context, call *Call, api string, node kafka.NodeID, change func(context.Context, kafka.NodeID) error) refusal {
+	var before list
+	for _, v := range s.cfg.Image().Voters() {
+		before.add("%v", v.Node)
+	}
+	done, err := s.begin(ctx, call, auth.Event{API: api, Resource: "Broker:" + node.String(), Before: "controllers " + before.String()})
+	if err != nil {
+		return refusal{s.code(err, "change the voters"), err.Error()}
+	}
+	no := s.voterOutcome(change(ctx, node))
+	done(no.message)
+	return no
 }
 
 // voterRefusal says why a change of the voters is not even tried.

@@ -35,7 +35,7 @@ func recoverMode(req *kmsg.ElectLeadersRequest) int8 {
 }
 
 // recoverLeaders shows what the replicas of partitions without a candidate hold, and elects.
-func (s *Server) recoverLeaders(ctx context.Context, who kafka.Principal, req *kmsg.ElectLeadersRequest, mode int8) kmsg.Response {
+func (s *Server) recoverLeaders(ctx context.Context, call *Call, req *kmsg.ElectLeadersRequest, mode int8) kmsg.Response {
 	if s.cfg.Ends == nil {
 		return refuseElection(req, refusal{kafka.UnsupportedVersion, "this node cannot ask what replicas hold"})
 	}
@@ -48,9 +48,9 @@ func (s *Server) recoverLeaders(ctx context.Context, who kafka.Principal, req *k
 			results = append(results, shown(img, e.TP))
 		}
 	} else if len(ends) > 0 {
-		s.cfg.Log.Warn("recovery of partitions: acknowledged records may be lost", "principal", who.String(), "partitions", len(ends), "whole", mode == recoverWhole)
+		s.cfg.Log.Warn("recovery of partitions: acknowledged records may be lost", "principal", call.Principal.String(), "partitions", len(ends), "whole", mode == recoverWhole)
 		var err error
-		results, err = decide[[]metadata.Recovered](ctx, s, metadata.RecoverPartitions{Principal: who, Partitions: ends, Whole: mode == recoverWhole})
+		results, err = decide[[]metadata.Recovered](ctx, s, call, metadata.RecoverPartitions{Principal: call.Principal, Partitions: ends, Whole: mode == recoverWhole})
 		if err == nil && len(results) != len(ends) {
 			err = errReplyType
 		}
@@ -63,7 +63,7 @@ func (s *Server) recoverLeaders(ctx context.Context, who kafka.Principal, req *k
 		p := recoveredPartition(resp, r.Topic, r.Partition, refusal{r.Code, r.Message})
 		p.UnknownTags.Set(recoverTag, encodeRecovered(r, ends[i].Ends))
 		if r.OK() && mode != recoverShow {
-			s.cfg.Log.Warn("a leader was elected that may miss acknowledged records", "principal", who.String(), "topic", r.Topic, "partition", r.Partition,
+			s.cfg.Log.Warn("a leader was elected that may miss acknowledged records", "principal", call.Principal.String(), "topic", r.Topic, "partition", r.Partition,
 				"leader", r.Leader, "end", r.End)
 		}
 	}

@@ -10,11 +10,13 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"strandline.dev/internal/auth"
 	"strandline.dev/internal/config"
 	"strandline.dev/internal/kafka"
 	"strandline.dev/internal/metadata"
 	"strandline.dev/internal/metrics"
 	"strandline.dev/internal/quorum"
+	"strandline.dev/internal/quota"
 	"strandline.dev/internal/replica"
 	"strandline.dev/internal/storage"
 	"strandline.dev/internal/sys"
@@ -38,6 +40,8 @@ type Replicas interface {
 type Logs interface {
 	Partitions() []kafka.TopicPartition
 	Volume() (replica.Volume, error)
+	// Slowdown is how long a publish is to be slowed because little room is left on the disk.
+	Slowdown() time.Duration
 	Producers(tp kafka.TopicPartition) ([]storage.ProducerEntry, error)
 	DeleteRecords(ctx context.Context, items []replica.DeleteItem) []replica.DeleteResult
 }
@@ -46,6 +50,8 @@ type Logs interface {
 type Quorum interface {
 	Leadership() quorum.Leadership
 	LogEnd() uint64
+	// Changed is closed when the next Image is published.
+	Changed() <-chan struct{}
 }
 
 // Controller takes administrative changes to the active controller, wherever that is.
@@ -54,7 +60,8 @@ type Controller interface {
 	Submit(ctx context.Context, ev metadata.Event) (reply any, version uint64, err error)
 }
 
-// Config is what a Server is built from. All fields but Ends, Voters, Dev and Limits are required.
+// Config is what a Server is built from. All fields but Ends, Voters, Settle, Unanswered, Reach, Access, Authenticator, SessionMax, Audit, SlowAfter, Forwarder,
+// Dev and Limits are required.
 type Config struct {
 	// Node is this node's id.
 	Node kafka.NodeID
@@ -74,6 +81,22 @@ type Config struct {
 	// Ends asks the replicas of partitions what they hold, and Voters changes who votes about the metadata; nil where there are no other nodes.
 	Ends   func(context.Context, []kafka.TopicPartition) []metadata.PartitionEnds
 	Voters Voters
+	// Settle returns nil, or what waits until the controller has judged a broker whose connection has just ended; nil where there are no others.
+	Settle func() func(context.Context)
+	// Unanswered is for how long no active controller has answered this node; nil where this node is the only one.
+	Unanswered func() time.Duration
+	// Reach dials another node; nil where there is none.
+	Reach func(context.Context, kafka.NodeID) error
+	// Access says who may do what; nil: everybody may do everything. Authenticator finds out who clients are, where a listener asks them, and
+	// SessionMax is how long that holds (0: no limit). Audit keeps what happened; nil: nobody does.
+	Access        *auth.Authorizer
+	Authenticator *auth.Authenticator
+	SessionMax    time.Duration
+	Audit         Audit
+	// SlowAfter is how long a request may take without a line in the log; 0: none is too slow.
+	SlowAfter time.Duration
+	// Forwarder carries requests to other nodes and takes theirs; nil: this node does everything itself.
+	Forwarder *Forwarder
 	// Dev is set under `strandline dev`: it changes defaults and the `advertise: auto` rule for other nodes.
 	Dev     bool
 	Wall    sys.Wall
@@ -92,6 +115,7 @@ type Server struct {
 	peers    *peerLog
 	sessions *sessionCache
 	ids      *producerIDs
+	quotas   *quota.Limiter
 	inflate  inflation                    // the batches that are being decompressed
 	frames   shelf                        // of request bytes
 	encoders sync.Pool                    // of *wire.FetchEncoder
@@ -100,22 +124,34 @@ type Server struct {
 	apis     []wire.API                   // what is served: what ApiVersions answers
 	counts   map[int16]prometheus.Counter // of requests, by key
 	open     atomic.Int64
+	applied  atomic.Uint64 // a version of the metadata that this node's partitions have reached
+	sent     atomic.Uint64 // answers that sent a client to another leader
 	resolved atomic.Pointer[settings]
 }
 
 // New builds a Server; it starts nothing.
 func New(c Config) *Server {
+	if c.Access == nil {
+		c.Access = auth.NewAuthorizer(c.Image, auth.Options{})
+	}
 	s := &Server{cfg: c, limits: c.Limits.withDefaults(c.Broker())}
 	s.budget, s.answers = newBudget(s.limits.Memory/2), newBudget(s.limits.Memory/2)
 	s.small = newBudget(s.limits.Memory / smallShare)
 	s.frames.limit = int(s.limits.Memory / shelfShare)
 	s.peers = &peerLog{log: c.Log, metrics: c.Metrics, lines: map[reason]*lineCount{}}
 	s.sessions = newSessionCache()
-	s.ids, s.inflate = &producerIDs{}, newInflation()
+	s.ids, s.inflate, s.quotas = &producerIDs{}, newInflation(), quota.New(c.Image)
 	s.apis = capped(served(), c.Broker().ProtocolCap)
 	s.counts = map[int16]prometheus.Counter{}
 	for _, a := range s.apis {
 		s.counts[a.Key] = c.Metrics.Requests.WithLabelValues(a.Name)
+	}
+	s.showLoginFailures()
+	for k := metadata.QuotaProduce; k <= metadata.QuotaConnection; k++ {
+		c.Metrics.ThrottledBy(k.String())
+	}
+	if c.Forwarder != nil {
+		c.Forwarder.server.Store(s)
 	}
 	return s
 }
@@ -128,4 +164,6 @@ type Listener struct {
 	Net net.Listener
 	// Advertise is the host:port that clients are told for this node; "" and "auto" mean the address that they dialled.
 	Advertise string
+	// Door is what clients are asked for.
+	Door Door
 }

@@ -35,6 +35,7 @@ type fetchPart struct {
 	// hw and logStart are what the client was told last; NoOffset makes sure that the next answer tells it.
 	hw, logStart kafka.Offset
 	served       bool // the answer being made has data of it
+	failed       bool // the newest answer was an error, and the client has not named the partition since
 }
 
 // session is what the broker remembers of a consumer's fetches, so that a request names only what changed (KIP-227).
@@ -144,7 +145,7 @@ func (s *session) tell(told []fetchNews, full bool) {
 			continue // forgotten meanwhile
 		}
 		n.include = full || n.loud || n.bytes > 0 || n.hw != p.hw || n.logStart != p.logStart
-		p.hw, p.logStart = n.hw, n.logStart
+		p.hw, p.logStart, p.failed = n.hw, n.logStart, n.failed
 		if n.failed {
 			p.hw = kafka.NoOffset
 		}

@@ -19,6 +19,7 @@ type fetcher struct {
 	topic     string
 	topicID   kafka.TopicID
 	id, epoch int32
+	wait      int32 // max_wait_ms
 }
 
 // fetch sends one request of the session: partitions to add or change (partition, offset), and partitions to forget.
@@ -26,6 +27,7 @@ func (f *fetcher) fetch(add map[int32]int64, forget ...int32) *kmsg.FetchRespons
 	f.t.Helper()
 	req := kmsg.NewPtrFetchRequest()
 	req.Version, req.MaxBytes, req.SessionID, req.SessionEpoch = f.version, 1<<20, f.id, f.epoch
+	req.MaxWaitMillis, req.MinBytes = f.wait, min(f.wait, 1)
 	if len(add) > 0 {
 		t := kmsg.NewFetchRequestTopic()
 		t.Topic, t.TopicID = f.topic, f.topicID
@@ -277,4 +279,50 @@ func TestSession_ModelKnowsTheWatermarks(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestSession_AnErrorIsNewsOnce: an error is answered at once when the client names the partition, and waits for a while when it was told before:
+// clients that fetch on at once are not answered without end. What is sound again is read.
+func TestSession_AnErrorIsNewsOnce(t *testing.T) {
+	b := newTestBroker(t, testOptions{})
+	f := &fetcher{testClient: b.dial(), version: 8, topic: "comes-later", wait: 30_000}
+	code := func(r *kmsg.FetchResponse) kafka.ErrorCode {
+		t.Helper()
+		if len(r.Topics) != 1 || len(r.Topics[0].Partitions) != 1 {
+			t.Fatalf("%+v", r)
+		}
+		return kafka.ErrorCode(r.Topics[0].Partitions[0].ErrorCode)
+	}
+	f.fetch(map[int32]int64{0: 0})
+	if r := f.fetch(map[int32]int64{0: 0}); code(r) != kafka.UnknownTopicOrPartition {
+		t.Fatalf("%+v", r)
+	}
+	for range 3 {
+		since := time.Now()
+		if r := f.fetch(nil); code(r) != kafka.UnknownTopicOrPartition || time.Since(since) < fetchErrorPace {
+			t.Fatalf("after %v: %+v", time.Since(since), r)
+		}
+	}
+	f.create(f.topic, 1)
+	f.publish(newProduce(f.topic, 0, b.newBatch("a")))
+	if r := f.fetch(nil); code(r) != kafka.None || len(r.Topics[0].Partitions[0].RecordBatches) == 0 {
+		t.Fatalf("a topic that is there now: %+v", r)
+	}
+}
+
+// An error that reading finds waits like one of the metadata, without being looked at again and again meanwhile.
+func TestSession_AToldErrorIsNotWaitedOn(t *testing.T) {
+	b := newTestBroker(t, testOptions{})
+	f := &fetcher{testClient: b.dial(), version: 8, topic: "t", wait: 30_000}
+	f.create(f.topic, 1)
+	f.fetch(map[int32]int64{0: 99})
+	f.fetch(map[int32]int64{0: 99})
+	before, since := b.spy.parks.Load(), time.Now()
+	r := f.fetch(nil)
+	if len(r.Topics) != 1 || kafka.ErrorCode(r.Topics[0].Partitions[0].ErrorCode) != kafka.OffsetOutOfRange || time.Since(since) < fetchErrorPace {
+		t.Fatalf("after %v: %+v", time.Since(since), r)
+	}
+	if n := b.spy.parks.Load() - before; n != 1 {
+		t.Errorf("parked %d times", n)
+	}
 }

@@ -44,6 +44,24 @@ func TestShelf_LetsGoOfWhatIsUnused(t *testing.T) {
 	})
 }
 
+// A sync round of a busy disk: all publishers wait, and then all send again.
+func TestShelf_KeepsThroughASyncRound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const round = 400 * time.Millisecond
+		s := &shelf{limit: 1 << 20}
+		first, second := s.take(100_000), s.take(100_000)
+		for range 10 {
+			putFrame(first)
+			putFrame(second)
+			time.Sleep(round)
+			if s.take(100_000) != second || s.take(100_000) != first {
+				t.Fatal("a buffer was let go while its users waited for the disk")
+			}
+			time.Sleep(round)
+		}
+	})
+}
+
 func TestShelf_IsBounded(t *testing.T) {
 	const limit = 2 * frameMax
 	s := &shelf{limit: limit}

@@ -56,6 +56,15 @@ func (s *Server) leaderHint(tp kafka.TopicPartition) (kafka.NodeID, kafka.Leader
 	return st.Leader, st.LeaderEpoch
 }
 
+// newestLeader is the newest leadership that is known here: the one that the partition had when the request came, or what the Image says by now. A
+// request that was parked in one epoch and failed at its end would else name this node itself, and its client would wait instead of moving.
+func (s *Server) newestLeader(tp kafka.TopicPartition, node kafka.NodeID, epoch kafka.LeaderEpoch) (kafka.NodeID, kafka.LeaderEpoch) {
+	if now, at := s.leaderHint(tp); node == kafka.NoNode || at > epoch {
+		return now, at
+	}
+	return node, epoch
+}
+
 // hints collects the endpoints of the leaders named in one response, each once.
 type hints struct {
 	nodes []kafka.NodeID

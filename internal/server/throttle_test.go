@@ -17,7 +17,7 @@ func TestThrottle_ReaderPauses(t *testing.T) {
 	c := dialTo(t, l.Addr().String())
 	nc, err := l.Accept()
 	must(t, err)
-	served := newConn(context.Background(), b.server, Call{Listener: "plain"}, nc)
+	served := newConn(context.Background(), b.server, Call{Listener: "plain"}, &Door{}, nc)
 	ended := make(chan struct{})
 	go func() { defer close(ended); served.run() }()
 	m := newMetadata(12)

@@ -17,9 +17,9 @@ const (
 	featureResultsUntil = 1
 )
 
-// handleUpdateFeatures judges changes of finalised features. There are none to finalise: the cluster's formats are versioned by
-// themselves, and a feature that is finalised switches clients to a protocol (ApiVersions). So a level above 0 is refused by name, and
-// level 0, which is what every feature has, changes nothing.
+// handleUpdateFeatures judges changes of finalised features. There is nothing to change: the cluster's formats are versioned by
+// themselves, and a feature that is finalised switches clients to a protocol (ApiVersions). So group.version is 1, every other feature is
+// 0, and any other level is refused by name.
 func (s *Server) handleUpdateFeatures(_ context.Context, call *Call) Reply {
 	req := call.Request.(*kmsg.UpdateFeaturesRequest)
 	resp := reply[*kmsg.UpdateFeaturesResponse](req)
@@ -72,6 +72,10 @@ func wrongUpdate(f *kmsg.UpdateFeaturesRequestFeatureUpdate, version int16) refu
 		return no(fmt.Sprintf("upgrade type %d is unknown", f.UpgradeType))
 	case f.MaxVersionLevel < 0:
 		return no("a level is not below 0")
+	case f.Feature == groupVersion && f.MaxVersionLevel == groupVersionLevel:
+		return refusal{}
+	case f.Feature == groupVersion:
+		return no("its level is 1 and stays so")
 	case f.MaxVersionLevel > 0:
 		return no("no broker of this cluster supports the feature; its level is 0")
 	}

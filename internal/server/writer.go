@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"errors"
 	"net"
 	"os"
@@ -53,17 +54,16 @@ func (w *writer) step() bool {
 	if !ok || !w.settle(x) {
 		return false
 	}
-	if x.reply.Throttle > 0 {
-		w.c.mute(x.reply.Throttle)
-	}
-	ends := x.reply.Close
+	w.c.mute(x.reply.Throttle)
+	ends, why := x.reply.Close, cmp.Or(x.reply.why, reasonAcksNone)
 	if !w.send(x) {
 		return false
 	}
 	w.c.pop()
+	x.slow(w.c.server)
 	x.finish()
 	if ends {
-		w.c.server.peers.closed(reasonAcksNone, w.c.call.Peer, "client", clip(x.call.ClientID))
+		w.c.server.peers.closed(why, w.c.call.Peer, "client", clip(x.call.ClientID))
 		w.flush()
 	}
 	return !ends
@@ -124,10 +124,30 @@ func (c *conn) pop() {
 	signal(c.toReader)
 }
 
+// mute has the reader take no new frame for d.
 func (c *conn) mute(d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	until, rules := time.Now().Add(d), c.server.quotas.Rules()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.mu.muted = time.Now().Add(d)
+	if until.After(c.mu.muted) || c.mu.mutedBy != rules {
+		c.mu.muted, c.mu.mutedBy = until, rules
+	}
+}
+
+// mutedLocked is for how long the reader takes no new frame. When quotas have changed it takes one: the next answer says what is owed by the new ones.
+func (c *conn) mutedLocked() time.Duration {
+	if c.mu.mutedBy == nil {
+		return 0
+	}
+	d := time.Until(c.mu.muted)
+	if d <= 0 || c.mu.mutedBy != c.server.quotas.Rules() {
+		c.mu.mutedBy = nil
+		return 0
+	}
+	return d
 }
 
 // settle waits until x's reply is ready; false means that the peer is gone.
@@ -137,6 +157,8 @@ func (w *writer) settle(x *exchange) bool {
 		late, ok := false, true
 		select {
 		case <-p.Ready():
+			// However often it is woken for too little, it ends at its deadline.
+			late = overdue(p)
 		default:
 			late, ok = w.park(x, p)
 		}
@@ -148,6 +170,12 @@ func (w *writer) settle(x *exchange) bool {
 		}
 	}
 	return true
+}
+
+// overdue says that a request's deadline has passed.
+func overdue(p Pending) bool {
+	d := p.Deadline()
+	return !d.IsZero() && time.Now().After(d)
 }
 
 // park waits for p; late means that its deadline came first.
@@ -188,6 +216,10 @@ func (w *writer) after(t time.Time) <-chan time.Time {
 func (w *writer) send(x *exchange) bool {
 	if w.box == nil && x.reply.Response != nil {
 		w.takeBuffer()
+	}
+	if x.raw {
+		w.out = appendRaw(w.out, x.reply.Response)
+		return true
 	}
 	switch resp := x.reply.Response.(type) {
 	case nil:

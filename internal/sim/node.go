@@ -396,7 +396,7 @@ func (n *node) housekeep() {
 			r.disk.synced = r.disk.end() // the kernel writes back what nobody waits for
 		}
 		if n.image.PurgePending(n.id, n.tp(p)) && !r.present {
-			n.submit(metadata.ReplicaPurged{Topic: n.w.topic, Partition: int32(p), Node: n.id}, func(any) {})
+			n.submit(metadata.ReplicasPurged{Node: n.id, Partitions: []kafka.TopicPartition{n.tp(p)}}, func(any) {})
 		}
 	}
 }

@@ -8,26 +8,32 @@ import (
 
 	"strandline.dev/internal/kafka"
 	"strandline.dev/internal/record"
+	"strandline.dev/internal/recordid"
 	"strandline.dev/internal/sys"
 )
 
 // Append writes one batch at the log's end. The leader's operation (I5): it assigns the offsets, by patching base offset and
 // leader epoch in b, both outside the checksum. b must have been validated. at is the append time.
 //
-// Errors change nothing: ErrNoSpace (retriable; also when the reserve is spent and the log is not Essential), ErrTooLarge,
+// Errors change nothing: ErrNoSpace (retriable; when the log is not Essential also at a disk limit, a *LimitError, or while the reserve is spent), ErrTooLarge,
 // ErrInvalidAppend for an older epoch, ErrClosed, ErrSyncFailed, *CorruptError on a damaged log.
 func (l *Log) Append(epoch kafka.LeaderEpoch, b record.Batch, at time.Time) (Appended, error) {
-	done, err := l.append(epoch, b, at)
+	return l.AppendIdentified(epoch, b, nil, at)
+}
+
+// AppendIdentified is Append for a batch whose records carry these ids, as JudgeRecordIDs has seen them.
+func (l *Log) AppendIdentified(epoch kafka.LeaderEpoch, b record.Batch, ids []recordid.Carried, at time.Time) (Appended, error) {
+	done, err := l.append(epoch, b, ids, at)
 	if err != nil && l.madeRoom(err) {
-		return l.append(epoch, b, at)
+		return l.append(epoch, b, ids, at)
 	}
 	return done, err
 }
 
-func (l *Log) append(epoch kafka.LeaderEpoch, b record.Batch, at time.Time) (Appended, error) {
+func (l *Log) append(epoch kafka.LeaderEpoch, b record.Batch, ids []recordid.Carried, at time.Time) (Appended, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.admitsLocked(); err != nil {
+	if err := l.admitsLocked(l.dir.limit.admit, len(b)); err != nil {
 		return Appended{}, err
 	}
 	if int64(len(b)) > l.mu.opts.SegmentBytes {
@@ -48,28 +54,32 @@ func (l *Log) append(epoch kafka.LeaderEpoch, b record.Batch, at time.Time) (App
 		return Appended{}, err
 	}
 	l.noteLocked(h, pos, atMs)
+	l.noteIDsLocked(h.Base, ids)
 	l.appendedLocked()
 	return Appended{Base: h.Base, End: h.End, TimestampMs: stampOf(h)}, nil
 }
 
 // AppendReplicated writes batches whose offsets the leader has assigned. The follower's operation (I5): the first batch must
 // start at End, the others follow without a gap, epochs never fall, and every checksum must fit (I11). at is the append time
-// that the leader gave them. It returns the new end. Errors change nothing and are those of Append, or a *CorruptError naming
+// that the leader gave them. Of a filler that begins below End, because the leader has compacted what this log still has, only the rest
+// is taken. It returns the new end. Errors change nothing and are those of Append, or a *CorruptError naming
 // the bytes received.
 func (l *Log) AppendReplicated(batches []byte, at time.Time) (kafka.Offset, error) {
-	end, err := l.appendReplicated(batches, at)
+	ids := l.idsOf(batches)
+	end, err := l.appendReplicated(batches, ids, at)
 	if err != nil && l.madeRoom(err) {
-		return l.appendReplicated(batches, at)
+		return l.appendReplicated(batches, ids, at)
 	}
 	return end, err
 }
 
-func (l *Log) appendReplicated(batches []byte, at time.Time) (kafka.Offset, error) {
+func (l *Log) appendReplicated(batches []byte, ids [][]recordid.Carried, at time.Time) (kafka.Offset, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.admitsLocked(); err != nil {
+	if err := l.admitsLocked(l.dir.limit.admitCopy, len(batches)); err != nil {
 		return l.mu.end, err
 	}
+	batches = trimFiller(batches, l.mu.end)
 	if err := l.checkReplicatedLocked(batches); err != nil || len(batches) == 0 {
 		return l.mu.end, err
 	}
@@ -82,10 +92,23 @@ func (l *Log) appendReplicated(batches []byte, at time.Time) (kafka.Offset, erro
 		var b record.Batch
 		b, rest, _ = record.Split(rest) // checked above
 		l.noteLocked(headerOf(b), pos, atMs)
+		if len(ids) > 0 {
+			l.noteIDsLocked(b.BaseOffset(), ids[0])
+			ids = ids[1:]
+		}
 		pos += int64(len(b))
 	}
 	l.appendedLocked()
 	return l.mu.end, nil
+}
+
+// trimFiller cuts a filler at the front down to what lies at and behind end. Only fillers span what were several batches once.
+func trimFiller(batches []byte, end kafka.Offset) []byte {
+	b, rest, err := record.Split(batches)
+	if err != nil || b.BaseOffset() >= end || b.NextOffset() <= end || b.VerifyCRC() != nil || !b.IsFiller() {
+		return batches
+	}
+	return append(record.Filler(end, b.NextOffset(), b.LeaderEpoch()), rest...)
 }
 
 func (l *Log) checkReplicatedLocked(batches []byte) error {
@@ -110,9 +133,12 @@ func (l *Log) checkReplicatedLocked(batches []byte) error {
 	return nil
 }
 
-// admitsLocked says why the log takes no records, or nil.
-func (l *Log) admitsLocked() error {
+// admitsLocked says why the log takes no n bytes of records, or nil; limit is what their kind may take of the disk.
+func (l *Log) admitsLocked(limit func(int) error, n int) error {
 	if err := l.writableLocked(); err != nil || l.mu.opts.Essential {
+		return err
+	}
+	if err := limit(n); err != nil {
 		return err
 	}
 	return l.dir.reserve.admit()
@@ -160,6 +186,7 @@ func (l *Log) writeLocked(b []byte, atMs int64) (pos int64, err error) {
 		l.mu.needTrim = f.Truncate(s.size) != nil
 		return 0, diskError(err)
 	}
+	l.dir.limit.written.Add(int64(len(b)))
 	return s.size, nil
 }
 
@@ -195,8 +222,8 @@ func diskError(err error) error {
 // index entries, one per interval.
 func (l *Log) noteLocked(h BatchHeader, pos, atMs int64) {
 	s := l.activeLocked()
-	s.times.note(atMs, h.MaxTimestamp)
-	s.index.add(h.Base, pos, atMs, h.MaxTimestamp)
+	s.times.note(atMs, h.newest())
+	s.index.add(h.Base, pos, atMs, h.newest())
 	l.hintLocked(readHint{s, h.Base, pos})
 	l.mu.producers.note(h, atMs)
 	if h.Epoch > l.mu.epochs.latest() {

@@ -477,7 +477,7 @@ func TestI10_DroppedAndQuarantined(t *testing.T) {
 		f.CrashAt(n - fsys.Ops())
 		d, err := tryTestDir(f)
 		if err == nil {
-			err = d.DropLog(testTP)
+			err = dropTestLog(d)
 		}
 		done := err == nil
 		d = newTestDir(t, f.Crash(systest.LoseAll))

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"strandline.dev/internal/kafka"
 	"strandline.dev/internal/metrics"
@@ -47,7 +48,9 @@ type Dir struct {
 
 	saving    chan struct{} // holds the one writer of the sync-point file
 	openFiles openFiles     // open segment files
+	recordIDs atomic.Int64  // record ids that the logs remember
 	reserve   reserve
+	limit     limit
 
 	mu struct {
 		sync.Mutex
@@ -92,6 +95,7 @@ func openDir(o DirOptions) (*Dir, error) {
 	if o.Machine.BootID != nil {
 		d.bootID = clipped(o.Machine.BootID(), bootIDMax)
 	}
+	d.openFiles.hurried = make(chan struct{})
 	if d.openFiles.max = o.OpenFilesMax; d.openFiles.max <= 0 {
 		d.openFiles.max = OpenFilesMaxDefault
 	}
@@ -138,6 +142,9 @@ func (d *Dir) load(o DirOptions) error {
 		return err
 	}
 	if err := d.openReserve(o); err != nil {
+		return err
+	}
+	if err := d.openLimit(o); err != nil {
 		return err
 	}
 	if err := d.loadPoints(); err != nil {

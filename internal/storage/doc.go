@@ -1,7 +1,7 @@
 // Package storage keeps partition logs on disk: it decides what is on disk, what is known to be on disk, and what is read back.
 //
 // Knows: the data directory and its state files, segments, indexes, append times, producer state and leader epochs of a log,
-// recovery after a crash, truncation, retention, and group sync. Does not know: who leads, what the high watermark is (callers
+// recovery after a crash, truncation, retention, compaction, and group sync. Does not know: who leads, what the high watermark is (callers
 // pass it in), topics' names, the network.
 //
 // One Log serves partition data, the progress store and the metadata log: there is one format and one recovery procedure.
@@ -15,7 +15,9 @@
 //   - I10: a directory is deleted only by DropLog; everything unknown is left alone or quarantined.
 //   - I11: every batch is checked when it is read; ENOSPC and short writes are undone by truncation; the first failed sync of a
 //     file is final for its log, also across restarts (the `damaged` marker).
-//   - I12: producer state lives as long as its own expiry, not as long as the segments its batches were in.
+//   - I12: producer state lives as long as its own expiry, not as long as the segments its batches were in, and
+//     survives compaction. Record ids live for their window,
+//     and while their records are in the log.
 //   - I14: every allocation made because of a length on disk is checked against the bytes that are there (limits.go).
 //
 // Written, synced, stored: a log has a written end (End) and a synced end; StoredEnd is the synced end under the policy Synced
@@ -33,8 +35,8 @@
 // Files: dir.go, foreign.go, identity.go, startfile.go, clean.go, syncpoint.go, syncpointcopy.go, quarantine.go and reserve.go are the data directory; log.go, append.go,
 // read.go, lookup.go, appendtime.go, truncate.go, prefix.go, reset.go, keptproducers.go, retention.go and roll.go are the operations of a log; open.go,
 // recover.go, adopt.go, scan.go, promised.go and
-// replay.go bring one back, marker.go keeps what is wrong with it; segment.go, segmentmeta.go and index.go are the files of a segment;
-// producer.go, producersnap.go and epochs.go are the caches, cachefailures.go what is said when they cannot be written; closing.go closes
+// replay.go bring one back; compact*.go are compaction; marker.go keeps what is wrong with it; segment.go, segmentmeta.go and index.go are the files of a segment;
+// producer.go, producersnap.go and epochs.go are the caches, recordids.go and recordids_load.go one that is in memory only, cachefailures.go what is said when they cannot be written; closing.go closes
 // many logs together; openfiles.go bounds the open segment files; syncer.go and flush.go make bytes durable; dump.go
 // reads a log offline; frame.go is the envelope of all small files.
 package storage

@@ -24,6 +24,10 @@ var (
 	ErrTooLarge = errors.New("batch is larger than a segment")
 	// ErrInvalidAppend means batches that do not continue the log: a wrong first offset, a gap, or an older leader epoch.
 	ErrInvalidAppend = errors.New("batches do not continue the log")
+	// ErrIDsLoading means that the record ids in the log are not all read yet, so that a repeat could not be told; nothing was appended.
+	ErrIDsLoading = errors.New("the record ids of the last dedup window are still being read")
+	// ErrIDsFull means that no more record ids can be remembered until some have passed their window; nothing was appended.
+	ErrIDsFull = errors.New("too many record ids within strandline.dedup.window.ms: no more can be remembered yet")
 	// ErrWrongIdentity means the directory belongs to another cluster or node.
 	ErrWrongIdentity = errors.New("data directory belongs to another node or cluster")
 	// ErrIdentityLost means the directory holds data but no readable identity; it is never invented.

@@ -312,14 +312,14 @@ func TestI10_DroppedLogLeavesNoEntry(t *testing.T) {
 	}
 	fsys, d := begin()
 	before := fsys.Ops()
-	if err := d.DropLog(testTP); err != nil {
+	if err := dropTestLog(d); err != nil {
 		t.Fatal(err)
 	}
 	for at := before + 1; at <= fsys.Ops()+1; at++ {
 		for _, mode := range []systest.CrashMode{systest.KillProcess, systest.LoseAll, systest.KeepAll} {
 			crashing, d := begin()
 			crashing.CrashAt(at)
-			_ = d.DropLog(testTP)
+			_ = dropTestLog(d)
 			again := openTestDir(t, crashing.Crash(mode))
 			there, err := again.PartitionDirs()
 			if err != nil {
@@ -349,7 +349,7 @@ func TestP43_DropOnAFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	fsys.SetFree(0)
-	if err := d.DropLog(testTP); err != nil {
+	if err := dropTestLog(d); err != nil {
 		t.Fatal(err)
 	}
 	if left := openTestDir(t, fsys.Crash(systest.LoseAll)).Promised(); len(left) != 0 {

@@ -95,6 +95,20 @@ func FuzzClean(f *testing.F) {
 	})
 }
 
+func FuzzCompactionState(f *testing.F) {
+	fuzzFrame(f, compactedMagic, encodeCleanState(goldenCleanState), func(b []byte) ([]byte, bool) {
+		c, err := decodeCleanState(b)
+		return encodeCleanState(c), err == nil
+	})
+}
+
+func FuzzCompacting(f *testing.F) {
+	fuzzFrame(f, compactingMagic, goldenCompacting(), func(b []byte) ([]byte, bool) {
+		m, err := decodeCompacting(b)
+		return encodeCompacting(m), err == nil
+	})
+}
+
 func FuzzResetting(f *testing.F) {
 	fuzzFrame(f, resettingMagic, encodeResetting(77), func(b []byte) ([]byte, bool) {
 		start, err := decodeResetting(b)

@@ -64,6 +64,32 @@ func goldenDamage() []byte {
 	return encodeDamage(&CorruptError{File: "/x/00000000000000000100.log", Pos: 4711, Why: "checksum 00000000, want 11111111"})
 }
 
+var goldenCleanState = cleanState{upTo: 500, tombstones: 3, purged: 120, marks: []cleanMark{{200, 1_700_000_000_000}, {500, 1_700_000_100_000}}}
+
+func goldenCompacting() []byte {
+	return encodeCompacting(segmentMeta{base: 100, end: 160, size: 700, times: segmentTimes{1_700_000_000_000, 1_700_000_001_000, 1_699_999_999_900}})
+}
+
+// goldenCompactedSegment is what compaction leaves: a filler, a batch that its producer may repeat, one with a record less.
+func goldenCompactedSegment() []byte {
+	var out []byte
+	out = append(out, record.Filler(0, 100, 3)...)
+	b, _, _ := record.Split(goldenSegment())
+	out = append(out, record.Emptied(b)...)
+	bu := record.NewBuilder(record.None)
+	bu.Add(1_700_000_000_000, []byte("gone"), []byte("a"), nil)
+	bu.Add(1_700_000_000_005, []byte("stays"), []byte("b"), nil)
+	bu.Add(1_700_000_000_009, []byte("gone"), nil, nil)
+	two := bu.Build()
+	two.SetBaseOffset(101)
+	two.SetLeaderEpoch(3)
+	kept, _, err := record.Retain(two, 0, func(r *record.Record) bool { return string(r.Key) == "stays" })
+	if err != nil {
+		panic(err)
+	}
+	return append(out, kept...)
+}
+
 func goldenSegment() []byte {
 	var out []byte
 	for i := range 2 {
@@ -85,6 +111,7 @@ func TestGolden_EveryFormat(t *testing.T) {
 		"segment.log": goldenSegment(), "segment.meta": goldenSegmentMeta(), "segment.index": goldenIndex(), "snapshot.producers": goldenProducers(),
 		"epochs": goldenEpochs(), "sync-point": goldenSyncPoint(), "start": goldenStart(), "clean-shutdown": goldenClean(),
 		"meta.json": goldenIdentity(), "damaged": goldenDamage(), "resetting": encodeResetting(77),
+		"compacted": encodeCleanState(goldenCleanState), "compacting": goldenCompacting(), "compacted.log": goldenCompactedSegment(),
 	} {
 		path := filepath.Join("testdata", name)
 		if *rewrite {
@@ -122,6 +149,13 @@ func TestGolden_FilesReadBack(t *testing.T) {
 	}
 	if x, ext, err := decodeIndex(read("segment.index")); err != nil || len(x.entries) != 2 || ext.size != 7000 || x.entries[0].maxTimestamp != 1_699_999_999_900 {
 		t.Errorf("index: %+v, %+v, %v", x, ext, err)
+	}
+	if c, err := decodeCleanState(read("compacted")); err != nil || fmt.Sprint(c) != fmt.Sprint(goldenCleanState) {
+		t.Errorf("compaction state: %+v, %v", c, err)
+	}
+	if bs := splitAll(read("compacted.log")); len(bs) != 3 || !bs[0].IsFiller() || bs[1].IsFiller() || bs[1].LastSequence() != 0 || bs[2].NextOffset() != 104 ||
+		len(recordsOf(bs)) != 1 || recordsOf(bs)[0].ts != 1_700_000_000_005 {
+		t.Errorf("compacted segment: %+v", recordsOf(bs))
 	}
 	if id, err := decodeIdentity(read("meta.json")); err != nil || id.NodeID != 3 {
 		t.Errorf("identity: %+v, %v", id, err)

@@ -11,6 +11,7 @@ import (
 	"strandline.dev/internal/kafka"
 	"strandline.dev/internal/metrics"
 	"strandline.dev/internal/record"
+	"strandline.dev/internal/sys/sealed"
 	"strandline.dev/internal/sys/systest"
 )
 
@@ -23,6 +24,9 @@ var (
 	// testMetrics is shared: a registry is slow to build, and tests that count make their own.
 	testMetrics = metrics.New().Storage
 )
+
+// dropTestLog drops the one partition of most tests.
+func dropTestLog(d *Dir) error { return d.DropLogs([]kafka.TopicPartition{testTP})[testTP] }
 
 // newTestDir opens a directory without goroutines, and commits its boot id as a registration would.
 func newTestDir(t testing.TB, fsys *systest.FS) *Dir {
@@ -44,8 +48,15 @@ func openTestDir(t testing.TB, fsys *systest.FS) *Dir {
 	return d
 }
 
+// testKeys, if set, has test directories encrypted.
+var testKeys sealed.Keys
+
 func tryTestDir(fsys *systest.FS) (*Dir, error) {
-	return openDir(DirOptions{Machine: systest.Machine(fsys, nil, systest.NewWall(testDay)), Path: testRoot, Metrics: testMetrics})
+	machine := systest.Machine(fsys, nil, systest.NewWall(testDay))
+	if testKeys != nil {
+		machine.FS = sealed.New(fsys, testKeys)
+	}
+	return openDir(DirOptions{Machine: machine, Path: testRoot, Metrics: testMetrics})
 }
 
 func openTestLog(t testing.TB, d *Dir, o LogOptions) *Log {

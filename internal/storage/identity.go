@@ -112,10 +112,13 @@ func (d *Dir) writeIdentity(id Identity, name string) error {
 	return sys.WriteFileAtomic(d.fs, filepath.Join(d.path, name), encodeIdentity(id))
 }
 
-// holdsData says whether there is anything in the directory that an identity would be needed for.
-func (d *Dir) holdsData() (bool, error) {
+func (d *Dir) holdsData() (bool, error) { return HoldsData(d.fs, d.path) }
+
+// HoldsData says whether there is anything in a directory that an identity would be needed for: a node has kept something there. The directory
+// need not exist.
+func HoldsData(files sys.FS, path string) (bool, error) {
 	for _, name := range []string{topicsDir, metadataDir, quarantineDir} {
-		list, err := d.fs.ReadDir(filepath.Join(d.path, name))
+		list, err := files.ReadDir(filepath.Join(path, name))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return false, err
 		}

@@ -20,6 +20,14 @@ const (
 	// five in flight, so a sixth could not be a retry.
 	producerBatchesMax = 5
 
+	// recordIDsMax is how many record ids all logs of a directory together remember before those that are led here take no more: about 380
+	// MiB (recordid.IDsMax says what one takes). What is followed counts and is not refused: its leaders have such a bound too.
+	recordIDsMax = 4 << 20
+
+	// idReadBytes is what a load of record ids reads at a time, and idLoadsMax how often it begins anew because the log was cut meanwhile.
+	idReadBytes = 1 << 20
+	idLoadsMax  = 8
+
 	// producersMax bounds the producers one log remembers (about 16 MiB). Beyond it the longest idle eighth is forgotten; a
 	// client that invents producer ids must not grow memory without end (I14).
 	producersMax = 64 << 10
@@ -94,6 +102,22 @@ const (
 	// reservePiece is how much of the reserve is written and synced at a time: some 10 ms of a slow disk.
 	reservePiece = 1 << 20
 
+	// slowBytesMax is the part before the disk limit in which publishes are slowed, at most, and slowFraction the part of the limit that it is at
+	// least; slowdownMax is how long the last ones are.
+	slowBytesMax = 1 << 30
+	slowFraction = 10
+	slowdownMax  = time.Second
+
+	// resumeBytesMax is how much room there must be below a limit that was reached before publishes are taken again, at most, and limitFraction
+	// the part of a small limit that it is.
+	resumeBytesMax = ReserveBytesDefault
+	limitFraction  = 32
+
+	// walkPart bounds what measuring the directory costs: no more than this part of the time goes into listing files. heldDepthMax is how deep
+	// directories lie in each other: topics, a partition, and one to spare.
+	walkPart     = 100
+	heldDepthMax = 3
+
 	// failureCausesMax is how many different causes of unwritten cache files are logged at a time.
 	failureCausesMax = 8
 
@@ -106,4 +130,18 @@ const (
 	// tornSearchBytes bounds the checksums computed while searching for a valid batch behind an invalid one: a crafted record can
 	// look like many batch headers. A search that reaches it counts as found, which refuses rather than cuts.
 	tornSearchBytes = 16 << 30
+
+	// compactKeysMax is how many keys one compaction pass remembers: some 50 MiB. More keys take more passes.
+	compactKeysMax = 1 << 20
+
+	// compactBuffer is what compaction writes at a time.
+	compactBuffer = 1 << 20
+
+	// interruptEvery is the number of batches after which a compaction looks whether it is still wanted.
+	interruptEvery = 1024
+
+	// cleanMarksPerRetention is how exactly the time since which a tombstone is clean is known: to this part of delete.retention.ms. With
+	// cleanMarksMax it bounds the state file.
+	cleanMarksPerRetention = 32
+	cleanMarksMax          = 64
 )

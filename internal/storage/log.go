@@ -34,7 +34,8 @@ type Log struct {
 		size     int64
 		hints    [readHints]readHint
 		nextHint int
-		cuts     uint64 // truncations and resets so far: a read that overlapped one is repeated
+		cuts     uint64 // truncations, resets and segments written anew so far: a read that overlapped one is repeated
+		resets   uint64 // truncations and resets so far: a compaction that overlapped one is given up
 
 		// leftover are segments that left the log while their files could not be removed yet.
 		leftover []*segment
@@ -58,8 +59,10 @@ type Log struct {
 		failureTold   bool
 
 		producers producers
+		ids       identities
 		epochs    epochs
 		caches    cacheWork
+		clean     *cleanState // how far the log is compacted; nil until it is asked for
 
 		failed  error // wraps ErrSyncFailed; final (I11)
 		damaged *CorruptError

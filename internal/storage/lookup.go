@@ -75,7 +75,7 @@ func walkInto(x *index, f io.ReaderAt, from, to, atMs int64) (kafka.Offset, erro
 		if err != nil {
 			return end, err
 		}
-		x.add(h.Base, pos, atMs, h.MaxTimestamp)
+		x.add(h.Base, pos, atMs, h.newest())
 		end = h.End
 	}
 }
@@ -132,6 +132,23 @@ type place struct {
 // OffsetForTime finds the first record below upper, in offset order, whose timestamp is at least ts (milliseconds since the Unix
 // epoch); ok is false when there is none. Errors are those of Read.
 func (l *Log) OffsetForTime(ts int64, upper kafka.Offset) (found TimestampOffset, ok bool, err error) {
+	return l.steadily(func() (TimestampOffset, bool, error) { return l.offsetForTime(ts, upper) })
+}
+
+// steadily repeats a lookup that met a segment which left the log meanwhile.
+func (l *Log) steadily(lookup func() (TimestampOffset, bool, error)) (found TimestampOffset, ok bool, err error) {
+	for range readAttempts {
+		if found, ok, err = lookup(); !errors.Is(err, errSegmentGone) {
+			return found, ok, err
+		}
+	}
+	return TimestampOffset{}, false, fmt.Errorf("lookup by time: %w: the log was cut %d times meanwhile", ErrOutOfRange, readAttempts)
+}
+
+// errSegmentGone: a segment was removed or written anew since it was found.
+var errSegmentGone = errors.New("the segment left the log")
+
+func (l *Log) offsetForTime(ts int64, upper kafka.Offset) (found TimestampOffset, ok bool, err error) {
 	err = l.overSegments(upper, func(s *segment, start, upper kafka.Offset) (bool, error) {
 		pos, may, err := l.locateTime(s, ts)
 		if err != nil || !may {
@@ -141,7 +158,7 @@ func (l *Log) OffsetForTime(ts int64, upper kafka.Offset) (found TimestampOffset
 			if h.Base >= upper {
 				return true, nil
 			}
-			if h.MaxTimestamp < ts || h.End <= start {
+			if h.newest() < ts || h.Count == 0 || h.End <= start {
 				return false, nil
 			}
 			found, ok, err = recordInBatch(f, s.path, h, pos, func(o kafka.Offset, t int64) bool { return t >= ts && o >= start && o < upper })
@@ -154,6 +171,10 @@ func (l *Log) OffsetForTime(ts int64, upper kafka.Offset) (found TimestampOffset
 
 // MaxTimestamp finds the record with the largest timestamp below upper, the first of several; ok is false when the log is empty.
 func (l *Log) MaxTimestamp(upper kafka.Offset) (found TimestampOffset, ok bool, err error) {
+	return l.steadily(func() (TimestampOffset, bool, error) { return l.maxTimestamp(upper) })
+}
+
+func (l *Log) maxTimestamp(upper kafka.Offset) (found TimestampOffset, ok bool, err error) {
 	best := int64(-1)
 	var at place
 	err = l.overSegments(upper, func(s *segment, start, upper kafka.Offset) (bool, error) {
@@ -171,7 +192,7 @@ func (l *Log) MaxTimestamp(upper kafka.Offset) (found TimestampOffset, ok bool, 
 			if h.Base >= upper {
 				return true, nil
 			}
-			if h.End > start && (!ok || h.MaxTimestamp > best) {
+			if h.End > start && h.Count > 0 && (!ok || h.MaxTimestamp > best) {
 				best, at, ok = h.MaxTimestamp, place{s, pos}, true
 			}
 			return false, nil
@@ -255,7 +276,7 @@ func (l *Log) walkSegment(s *segment, pos int64, visit func(h BatchHeader, f io.
 	l.mu.Lock()
 	if s.gone {
 		l.mu.Unlock()
-		return nil
+		return errSegmentGone
 	}
 	f, err := l.pinLocked(s)
 	size := s.size

@@ -17,9 +17,11 @@ type listing struct {
 	modified  map[*segment]time.Time
 	snapshots []kafka.Offset // of producer snapshots, in order
 	resetting bool
-	stale     []string // unfinished writes, and caches without a segment
-	indexed   map[kafka.Offset]bool
-	bare      bool // there is no file of a log
+	// compacting: a compacted segment was taking the place of others.
+	compacting bool
+	stale      []string // unfinished writes, and caches without a segment
+	indexed    map[kafka.Offset]bool
+	bare       bool // there is no file of a log
 }
 
 // open brings the log back. p is its entry in the sync-point file, if known. Only the file system's errors are returned, and then
@@ -54,6 +56,14 @@ func (l *Log) find(p point, known bool) error {
 		if start >= 0 {
 			p, known = point{policy: p.policy, start: start, hw: start, end: start, segment: start, firstBase: start}, true
 			l.mu.opts.Start = start
+		}
+		if ls, err = l.list(); err != nil {
+			return err
+		}
+	}
+	if ls.compacting {
+		if err := l.resumeSwap(); err != nil {
+			return err
 		}
 		if ls, err = l.list(); err != nil {
 			return err
@@ -121,7 +131,11 @@ func (l *Log) list() (*listing, error) {
 		if at, ok := parseOffsetName(e.Name, producersSuffix); ok {
 			ls.snapshots = append(ls.snapshots, at)
 		}
+		if _, ok := parseOffsetName(e.Name, cleanedSuffix); ok {
+			ls.stale = append(ls.stale, e.Name)
+		}
 		ls.resetting = ls.resetting || e.Name == resettingFile
+		ls.compacting = ls.compacting || e.Name == compactingFile
 		kept = kept || e.Name == keptFile
 	}
 	if kept && !ls.resetting {
@@ -227,6 +241,7 @@ func (d *Dir) mayHaveLost(p FlushPolicy) bool { return p == Replicated && !d.isC
 
 func (l *Log) closeLocked() {
 	l.mu.closed = true
+	l.beginIDsLocked(identities{})
 	for _, s := range l.mu.segments {
 		l.discardLocked(s)
 	}

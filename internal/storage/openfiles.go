@@ -21,6 +21,9 @@ type openFiles struct {
 		sync.Mutex
 		freed chan struct{} // closed when the directory is not full any more; nil while nobody waits
 	}
+	// hurried is closed by HurryFiles.
+	hurried chan struct{}
+	hurry   sync.Once
 }
 
 // crowded: files are closed as soon as they may be.
@@ -67,11 +70,16 @@ func (d *Dir) AwaitFiles() error {
 		}
 		select {
 		case <-freed:
+		case <-f.hurried:
+			return fmt.Errorf("%w: %d of at most %d, and the directory is about to be closed", ErrTooManyFiles, f.Load(), f.max)
 		case <-late.C:
 			return fmt.Errorf("%w: %d of at most %d, for %v", ErrTooManyFiles, f.Load(), f.max, filesWaitMax)
 		}
 	}
 }
+
+// HurryFiles ends the waits of AwaitFiles, now and from now on: a stop is not to wait for room that it will not use.
+func (d *Dir) HurryFiles() { d.openFiles.hurry.Do(func() { close(d.openFiles.hurried) }) }
 
 // CloseIdle closes the files that nobody has used for idleSweeps calls. SavePoints does it too; the owner calls this one when there are no
 // points to save.

@@ -179,6 +179,11 @@ func TestC090_AwaitFiles(t *testing.T) {
 		if n, err := write(); !errors.Is(err, ErrTooManyFiles) || n < 4 {
 			t.Errorf("on a disk that hangs: %d appends, then %v", n, err)
 		}
+		began = time.Now()
+		time.AfterFunc(time.Second, d.HurryFiles)
+		if err := d.AwaitFiles(); !errors.Is(err, ErrTooManyFiles) || time.Since(began) > time.Second {
+			t.Errorf("a stop after a second: %v after %v", err, time.Since(began))
+		}
 		time.Sleep(10 * slow)
 	})
 }

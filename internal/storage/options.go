@@ -19,6 +19,9 @@ type DirOptions struct {
 	Metrics *metrics.Storage
 	// ReserveBytes is the size of the reserve (see reserve.go), less on a small disk; 0 keeps none.
 	ReserveBytes int64
+	// LimitBytes is how much the directory may hold, and LimitPercent how full its disk may be, before records of user topics are refused (see
+	// limit.go); 0 is no such limit.
+	LimitBytes, LimitPercent int64
 	// OpenFilesMax bounds the open segment files; 0 means OpenFilesMaxDefault.
 	OpenFilesMax int64
 }
@@ -178,6 +181,14 @@ type BatchHeader struct {
 	BaseSequence  int32
 	Count         int32
 	CRC           uint32
+}
+
+// newest is the largest timestamp of the batch's records, -1 if it has none: compaction leaves batches without any.
+func (h BatchHeader) newest() int64 {
+	if h.Count == 0 {
+		return -1
+	}
+	return h.MaxTimestamp
 }
 
 // VerifyReport is the result of VerifyLog.

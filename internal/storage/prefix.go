@@ -41,6 +41,7 @@ func (l *Log) advanceIO(start kafka.Offset) error {
 	if err == nil || l.mu.startSaved >= l.mu.raising {
 		l.mu.start = l.mu.raising
 		l.mu.hw = max(l.mu.hw, l.mu.start)
+		l.startIDsLocked()
 	}
 	l.mu.raising = 0
 	if err == nil {

@@ -10,56 +10,108 @@ import (
 	"strandline.dev/internal/sys"
 )
 
-// DropLog deletes a partition's data, also a quarantined copy. It is called only for a committed metadata record that names the
-// topic's id (I10). The directory is renamed away first, so that a crash leaves all of it or a name that the next start
-// finishes deleting. A partition that is not there is no error.
+// DropLogs deletes the data of partitions, also quarantined copies, and returns what it could not delete and why. It is called only for
+// committed metadata records that name the topics' ids (I10). The directories are renamed away first, so that a crash leaves all of one or a
+// name that the next start finishes deleting. A partition that is not there is no error.
 //
-// Its entry in the sync-point file goes before the renamed directory does: an entry without any directory is damage, and a
-// partition that comes back would be judged by it.
-func (d *Dir) DropLog(tp kafka.TopicPartition) error {
-	if tp == kafka.MetadataPartition {
-		return fmt.Errorf("%w: the metadata log is never dropped", ErrInvalidAppend)
-	}
-	d.abandon(tp)
-	paths := []string{d.partitionPath(tp), d.quarantinePath(tp)}
-	for _, path := range paths {
-		if err := d.WithReserve(func() error { return d.renameDropped(path) }); err != nil {
-			return fmt.Errorf("drop log %s: %w", path, err)
+// Entries in the sync-point file go before the renamed directories do: an entry without any directory is damage, and a partition that comes
+// back would be judged by it. Each step is done for all before the next, since each ends with a sync.
+func (d *Dir) DropLogs(tps []kafka.TopicPartition) map[kafka.TopicPartition]error {
+	b := dropping{d: d, failed: map[kafka.TopicPartition]error{}}
+	for _, tp := range tps {
+		if tp == kafka.MetadataPartition {
+			b.failed[tp] = fmt.Errorf("%w: the metadata log is never dropped", ErrInvalidAppend)
+			continue
 		}
+		d.abandon(tp)
+		b.left = append(b.left, tp)
 	}
-	err := d.forgetPoint(tp)
-	full := isNoSpace(err)
-	if err != nil && !full {
-		return fmt.Errorf("drop log %s: %w", paths[0], err)
-	}
-	for _, path := range paths {
-		if err := d.WithReserve(func() error { return d.removeDropped(path) }); err != nil {
-			return fmt.Errorf("drop log %s: %w", path, err)
+	b.each(d.renameDropped)
+	b.all(func() error { return d.WithReserve(d.syncDropped) })
+	full := false
+	b.all(func() error {
+		err := d.forgetPoints(b.left)
+		if full = isNoSpace(err); full {
+			return nil
 		}
-	}
+		return err
+	})
+	b.each(d.removeDropped)
+	b.all(func() error { return d.WithReserve(d.syncDropped) })
 	d.countQuarantined()
 	if full { // there is room now
-		err = d.forgetPoint(tp)
+		b.all(func() error { return d.forgetPoints(b.left) })
 	}
-	if err != nil {
-		return fmt.Errorf("drop log %s: %w", paths[0], err)
+	return b.failed
+}
+
+// dropping is one DropLogs: left are the partitions for which every step has gone well so far.
+type dropping struct {
+	d      *Dir
+	left   []kafka.TopicPartition
+	failed map[kafka.TopicPartition]error
+}
+
+// each takes a step with both directories that a partition may have.
+func (b *dropping) each(step func(path string) error) {
+	var left []kafka.TopicPartition
+	for _, tp := range b.left {
+		for _, path := range []string{b.d.partitionPath(tp), b.d.quarantinePath(tp)} {
+			if err := b.d.WithReserve(func() error { return step(path) }); err != nil {
+				b.failed[tp] = fmt.Errorf("drop log %s: %w", path, err)
+				break
+			}
+		}
+		if b.failed[tp] == nil {
+			left = append(left, tp)
+		}
+	}
+	b.left = left
+}
+
+// all takes a step that is one for all partitions.
+func (b *dropping) all(step func() error) {
+	if len(b.left) == 0 {
+		return
+	}
+	if err := step(); err != nil {
+		for _, tp := range b.left {
+			b.failed[tp] = fmt.Errorf("drop log %s: %w", b.d.partitionPath(tp), err)
+		}
+		b.left = nil
+	}
+}
+
+// syncDropped makes renamed and removed names durable.
+func (d *Dir) syncDropped() error {
+	for _, under := range []string{topicsDir, quarantineDir} {
+		if err := d.fs.SyncDir(filepath.Join(d.path, under)); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// forgetPoint takes the entry of a log that is being dropped out of the sync-point file.
-func (d *Dir) forgetPoint(tp kafka.TopicPartition) error {
+// forgetPoints takes the entries of logs that are being dropped out of the sync-point file.
+func (d *Dir) forgetPoints(tps []kafka.TopicPartition) error {
+	known := map[kafka.TopicPartition]point{}
 	d.mu.Lock()
-	p, known := d.mu.points[tp]
-	delete(d.mu.points, tp)
-	delete(d.mu.flushed, tp)
+	for _, tp := range tps {
+		if p, ok := d.mu.points[tp]; ok {
+			known[tp] = p
+		}
+		delete(d.mu.points, tp)
+		delete(d.mu.flushed, tp)
+	}
 	d.mu.Unlock()
-	if !known {
+	if len(known) == 0 {
 		return nil
 	}
 	err := d.mustSave()
-	if err != nil { // it may be there yet, and has to go with the next attempt
-		d.setPoint(tp, p)
+	if err != nil { // they may be there yet, and have to go with the next attempt
+		for tp, p := range known {
+			d.setPoint(tp, p)
+		}
 	}
 	return err
 }
@@ -86,10 +138,7 @@ func (d *Dir) renameDropped(path string) error {
 	if err := d.removeDropped(path); err != nil {
 		return err
 	}
-	if err := d.fs.Rename(path, path+droppedSuffix); err != nil {
-		return err
-	}
-	return d.fs.SyncDir(filepath.Dir(path))
+	return d.fs.Rename(path, path+droppedSuffix)
 }
 
 // removeDropped deletes what renameDropped has left of a directory.
@@ -98,10 +147,7 @@ func (d *Dir) removeDropped(path string) error {
 	if err != nil || !there {
 		return err
 	}
-	if err := sys.RemoveAll(d.fs, path+droppedSuffix); err != nil {
-		return err
-	}
-	return d.fs.SyncDir(filepath.Dir(path))
+	return sys.RemoveAll(d.fs, path+droppedSuffix)
 }
 
 // finishDrops deletes what a crash left of dropped logs, entries in the sync-point file first.
@@ -141,7 +187,10 @@ func (d *Dir) finishDrops() error {
 			return err
 		}
 	}
-	return nil
+	if len(paths) == 0 {
+		return nil
+	}
+	return d.syncDropped()
 }
 
 // holdsLog says whether a partition has a directory, in quarantine or elsewhere.

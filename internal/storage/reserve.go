@@ -138,6 +138,7 @@ func (r *reserve) refuseLocked(usable int64) error {
 		ErrNoSpace, id.NodeID, r.need(), r.dir.path, usable)
 	if r.refusal.Swap(&err) == nil {
 		r.dir.metrics.ReserveSpent.Set(1)
+		r.dir.noteRefusal()
 		r.dir.log.Error("the disk is full: records of user topics are refused; reads, commits, retention and deletion go on",
 			"dir", r.dir.path, "free", usable, "resumes at", r.need())
 	}
@@ -165,6 +166,7 @@ func (r *reserve) spend() {
 	usable, _ := r.room()
 	r.refuseLocked(usable) //nolint:errcheck // the state, not an outcome
 	r.mu.Unlock()
+	r.dir.limit.look()
 	if err != nil {
 		r.dir.log.Error("the reserve cannot be given up", "file", r.path(), "error", err)
 	}
@@ -181,7 +183,21 @@ func (r *reserve) syncRemoval() {
 
 // Refusal is why records of user topics are refused for want of space, wrapping ErrNoSpace, or nil. The metadata log and logs that are
 // Essential are never refused.
-func (d *Dir) Refusal() error { return d.reserve.admit() }
+func (d *Dir) Refusal() error {
+	if err := d.limit.admit(0); err != nil {
+		return err
+	}
+	return d.reserve.admit()
+}
+
+// noteRefusal has the metric say whether records of user topics are refused.
+func (d *Dir) noteRefusal() {
+	refused := 0.0
+	if d.limit.refusal.Load() != nil || d.reserve.refusal.Load() != nil {
+		refused = 1
+	}
+	d.metrics.PublishesRefused.Set(refused)
+}
 
 // WithReserve does a write that must not fail because records have filled the disk: if it meets a full disk the reserve is given up and it
 // is done once more. write must bear repetition. No lock of a Log is held by the caller.
@@ -228,7 +244,8 @@ func (d *Dir) KeepReserve(ctx context.Context) {
 		r.whole.Store(true)
 		if r.refusal.Swap(nil) != nil {
 			d.metrics.ReserveSpent.Set(0)
-			d.log.Info("there is room again: records of user topics are taken", "dir", d.path, "reserve", r.size)
+			d.noteRefusal()
+			d.log.Info("there is room again: the reserve is whole", "dir", d.path, "reserve", r.size)
 		}
 	}
 }

@@ -116,12 +116,15 @@ func (l *Log) forgetAll(start kafka.Offset) {
 	l.mu.segments = []*segment{s}
 	l.mu.start, l.mu.end, l.mu.hw, l.mu.size = start, start, start, 0
 	l.mu.cuts++
+	l.mu.resets++
+	l.mu.clean = &cleanState{}
 	l.mu.hints = [readHints]readHint{}
 	l.mu.dirty, l.mu.unsealed, l.mu.leftover = nil, nil, nil
 	l.mu.durable = durableEnd{end: start, segment: start, times: noTimes}
 	l.mu.replicatedEnd = min(l.mu.replicatedEnd, start)
 	l.mu.needTrim, l.mu.recovering = false, false
 	l.mu.producers, l.mu.epochs = newProducers(), nil
+	l.forgetIDsLocked()
 	l.mu.caches = cacheWork{queued: l.mu.caches.queued, epochs: true}
 	l.mu.notified = min(l.mu.notified, start)
 }
@@ -172,10 +175,10 @@ func (l *Log) beginAnew(start kafka.Offset) error {
 // files, and foreign files are left alone.
 func isLogFile(name string) bool {
 	switch name {
-	case epochsFile, damagedFile, resettingFile:
+	case epochsFile, damagedFile, resettingFile, compactedFile, compactingFile:
 		return true
 	}
-	for _, suffix := range []string{logSuffix, metaSuffix, indexSuffix, producersSuffix} {
+	for _, suffix := range []string{logSuffix, metaSuffix, indexSuffix, producersSuffix, cleanedSuffix} {
 		if _, ok := parseOffsetName(name, suffix); ok {
 			return true
 		}

@@ -23,16 +23,21 @@ type segmentMeta struct {
 }
 
 func encodeSegmentMeta(m segmentMeta) []byte {
-	return appendFrame(nil, metaMagic, metaVersion, func(b []byte) []byte {
-		for _, v := range []int64{int64(m.base), int64(m.end), m.size, m.times.firstAppendMs, m.times.lastAppendMs, m.times.maxTimestamp} {
-			b = appendI64(b, v)
-		}
-		return b
-	})
+	return appendFrame(nil, metaMagic, metaVersion, m.append)
 }
 
-func decodeSegmentMeta(b []byte) (segmentMeta, error) {
-	f, err := openFile(b, metaMagic, metaVersion)
+func (m segmentMeta) append(b []byte) []byte {
+	for _, v := range []int64{int64(m.base), int64(m.end), m.size, m.times.firstAppendMs, m.times.lastAppendMs, m.times.maxTimestamp} {
+		b = appendI64(b, v)
+	}
+	return b
+}
+
+func decodeSegmentMeta(b []byte) (segmentMeta, error) { return decodeMetaAs(b, metaMagic, metaVersion) }
+
+// decodeMetaAs reads the fields of a .meta from a file of this kind.
+func decodeMetaAs(b []byte, magic string, version uint16) (segmentMeta, error) {
+	f, err := openFile(b, magic, version)
 	if err != nil {
 		return segmentMeta{}, err
 	}

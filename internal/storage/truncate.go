@@ -30,7 +30,10 @@ func (l *Log) TruncateTo(end kafka.Offset) error {
 	if start := l.Start(); c.end < start {
 		return l.emptyAt(c, start)
 	}
-	if err = l.lowerPoint(c); err == nil {
+	if err = l.forgetCleanIO(c.end); err == nil {
+		err = l.lowerPoint(c)
+	}
+	if err == nil {
 		doomed := l.applyCut(c)
 		if err = l.cutFiles(c, doomed); err != nil {
 			// Half cut: memory and disk differ, and nobody may append to that.
@@ -137,7 +140,7 @@ func (c *cut) locate(end kafka.Offset, size, atMs int64) error {
 		if h.End > end {
 			return nil
 		}
-		c.index.add(h.Base, pos, atMs, h.MaxTimestamp)
+		c.index.add(h.Base, pos, atMs, h.newest())
 		c.pos, c.end = pos+h.Bytes, h.End
 	}
 }
@@ -197,8 +200,10 @@ func (l *Log) applyCut(c *cut) []*segment {
 	l.mu.end = c.end
 	l.mu.replicatedEnd = min(l.mu.replicatedEnd, c.end) // a reader may have noted the old end since lowerPoint
 	l.mu.cuts++
+	l.mu.resets++
 	l.mu.hints = [readHints]readHint{}
 	l.mu.producers = c.producers
+	l.cutIDsLocked(c.end)
 	l.mu.epochs = l.mu.epochs.truncate(c.end)
 	l.mu.notified = min(l.mu.notified, l.storedLocked())
 	l.mu.needTrim = false

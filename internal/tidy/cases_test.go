@@ -190,6 +190,10 @@ func f() {}
 		"docs/b/c.md": "[a](../a.md)",
 	}, nil},
 
+	{"decision", "number twice", map[string]string{"docs/decisions/0001-a.md": "# 0001 A", "docs/decisions/0001-b.md": "# 0001 B"}, []string{"docs/decisions/0001-b.md"}},
+	{"decision", "other number", map[string]string{"docs/decisions/0001-a.md": "# 0002 A"}, []string{"docs/decisions/0001-a.md"}},
+	{"decision", "good", map[string]string{"docs/decisions/0001-a.md": "# 0001 A", "docs/decisions/0002-b.md": "# 0002 B", "docs/a.md": "# A"}, nil},
+
 	{"guarantee", "row missing", map[string]string{guaranteesFile: rows(7)}, []string{guaranteesFile + " R7"}},
 	{"guarantee", "row twice", map[string]string{guaranteesFile: rows(0, "| R7 | B | words | not yet | |")}, []string{guaranteesFile + " R7"}},
 	{"guarantee", "no such requirement", map[string]string{guaranteesFile: rows(0, "| R188 | B | words | not yet | |")}, []string{guaranteesFile + " R188"}},

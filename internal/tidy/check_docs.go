@@ -10,7 +10,10 @@ import (
 	"unicode"
 )
 
-const guaranteesFile = "docs/guarantees.md"
+const (
+	guaranteesFile = "docs/guarantees.md"
+	decisionsDir   = "docs/decisions"
+)
 
 var (
 	inlineCode = regexp.MustCompile("`[^`]*`")
@@ -53,6 +56,28 @@ func checkLinks(t *tree, report func(finding)) {
 			}
 		}
 	})
+}
+
+// checkDecisions: pages and comments cite decisions by number.
+func checkDecisions(t *tree, report func(finding)) {
+	names := make([]string, 0, len(t.docs))
+	for name := range t.docs {
+		if path.Dir(name) == decisionsDir {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	before := ""
+	for _, name := range names {
+		number, _, _ := strings.Cut(path.Base(name), "-")
+		if number == before {
+			report(finding{where: name, line: 1, text: "another decision has this number"})
+		}
+		before = number
+		if !strings.HasPrefix(t.docs[name], "# "+number+" ") {
+			report(finding{where: name, line: 1, text: "the title does not begin with the number of the file"})
+		}
+	}
 }
 
 // brokenLink says what is wrong with a link, or is empty. Links to other sites are not followed.

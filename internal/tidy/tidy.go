@@ -31,6 +31,7 @@ var checks = []check{
 	{"fault-tag", "the fault build lives in internal/sys alone", checkFaultTag},
 	{"leak", "public packages show no internal type", checkLeaks},
 	{"link", "links between documents lead somewhere", checkLinks},
+	{"decision", "a decision has a number of its own, and its title begins with it", checkDecisions},
 	{"guarantee", "every requirement has a row, and every proof named there exists", checkGuarantees},
 	{"road", "functions named as `file.go Name` in ARCHITECTURE.md exist", checkRoads},
 }

@@ -72,6 +72,8 @@ func fill(rng *rand.Rand, v reflect.Value) {
 		v.SetUint(uint64(rng.IntN(1 << 16)))
 	case reflect.String:
 		v.SetString(fmt.Sprintf("s%d", rng.IntN(1000)))
+	case reflect.Float64:
+		v.SetFloat(rng.Float64())
 	case reflect.Bool:
 		v.SetBool(rng.IntN(2) == 0)
 	case reflect.Uint8:

@@ -31,6 +31,11 @@ func nullable(fields ...field) field {
 // topicName is how Produce and Fetch name a topic: by name, by id from version 13 on.
 func topicName() []field { return []field{stringField.until(12), idField.since(13)} }
 
+// aclFields are a rule of access, and a filter of them.
+func aclFields() []field {
+	return []field{int8Field, stringField, int8Field.since(1), stringField, stringField, int8Field, int8Field}
+}
+
 // schema returns the layout of a request, from version 0 on. It is the flat table of the protocol's request definitions
 // (https://kafka.apache.org/protocol), one case per row of the version table; a test holds it against kmsg for every version.
 func schema(key int16) ([]field, bool) {
@@ -151,6 +156,7 @@ var schemas = [...][]field{
 		listOf(stringField).since(4), // states
 		listOf(stringField).since(5), // types
 	},
+	KeySaslHandshake: {stringField},
 	KeyApiVersions: {
 		stringField.since(3), // software name
 		stringField.since(3), // software version
@@ -183,6 +189,9 @@ var schemas = [...][]field{
 		int32Field.since(3), // replica id
 		arrayOf(stringField, arrayOf(int32Field, int32Field.since(2), int32Field)),
 	},
+	KeyDescribeACLs: aclFields(),
+	KeyCreateACLs:   {arrayOf(aclFields()...)},
+	KeyDeleteACLs:   {arrayOf(aclFields()...)},
 	KeyDescribeConfigs: {
 		arrayOf(int8Field, stringField, listOf(stringField)),
 		int8Field.since(1), // synonyms
@@ -195,6 +204,7 @@ var schemas = [...][]field{
 	KeyDescribeLogDirs: {
 		arrayOf(stringField, listOf(int32Field)),
 	},
+	KeySaslAuthenticate: {bytesField},
 	KeyCreatePartitions: {
 		arrayOf(stringField, int32Field, arrayOf(listOf(int32Field))),
 		int32Field, // timeout
@@ -225,6 +235,21 @@ var schemas = [...][]field{
 		stringField, // group
 		arrayOf(stringField, arrayOf(int32Field)),
 	},
+	KeyDescribeClientQuotas: {
+		arrayOf(stringField, int8Field, stringField), // type, match, name
+		int8Field, // strict
+	},
+	KeyAlterClientQuotas: {
+		arrayOf(
+			arrayOf(stringField, stringField),            // type, name
+			arrayOf(stringField, int64Field, int8Field)), // key, value, removed
+		int8Field, // validate only
+	},
+	KeyDescribeUserScram: {arrayOf(stringField)},
+	KeyAlterUserScram: {
+		arrayOf(stringField, int8Field),                                     // removed
+		arrayOf(stringField, int8Field, int32Field, bytesField, bytesField), // set
+	},
 	KeyDescribeQuorum: {
 		arrayOf(stringField, arrayOf(int32Field)),
 	},
@@ -244,6 +269,22 @@ var schemas = [...][]field{
 		arrayOf(stringField, listOf(int32Field)),
 	},
 	KeyUnregisterBroker: {int32Field},
+	KeyConsumerGroupHeartbeat: {
+		stringField,          // group
+		stringField,          // member
+		int32Field,           // member epoch
+		stringField,          // instance
+		stringField,          // rack
+		int32Field,           // rebalance time-out
+		listOf(stringField),  // topics
+		stringField.since(1), // regular expression
+		stringField,          // assignor
+		arrayOf(idField, listOf(int32Field)),
+	},
+	KeyConsumerGroupDescribe: {
+		listOf(stringField),
+		int8Field, // authorised operations
+	},
 	KeyAddRaftVoter: {
 		stringField, // cluster id
 		int32Field,  // timeout

@@ -91,9 +91,9 @@ func newDamageCase(t *testing.T, clean bool) *damageCase {
 	n := newNode(t, false)
 	n.start()
 	n.waitReady()
-	createTopic(t, n.address())
+	createTopic(t, n.address)
 	c := &damageCase{dir: n.dir, clean: clean, h: newHistory()}
-	send(t, n.address(), c.h, 1, damageRecords*uint64(partitions))
+	send(t, n.address, c.h, 1, damageRecords*uint64(partitions))
 	if clean {
 		if code := n.stop(); code != 0 {
 			t.Fatalf("stop: exit code %d: %s", code, n.log)
@@ -173,7 +173,7 @@ func (c *damageCase) run(t *testing.T, k fileKind, d damage) {
 	n.waitReady()
 	for p := range partitions {
 		hurt := k.data && p == 0
-		records, err := readPartition(n.address(), p, c.h.count(p), hurt)
+		records, err := readPartition(n.address, p, c.h.count(p), hurt)
 		if err != nil && !hurt {
 			t.Errorf("partition %d, whose records were not hurt: %v\n%s", p, err, n.log)
 			continue
@@ -182,7 +182,7 @@ func (c *damageCase) run(t *testing.T, k fileKind, d damage) {
 	}
 	// New records go where nothing was hurt.
 	one := newHistory()
-	send(t, n.address(), one, 1_000_001, 1) // partition 1
+	send(t, n.address, one, 1_000_001, 1) // partition 1
 	n.stop()
 }
 

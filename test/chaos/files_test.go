@@ -42,7 +42,7 @@ func TestC090_FewDescriptors(t *testing.T) {
 	publishEverywhere(ctx, t, c)
 	sockets := make([]net.Conn, manySockets)
 	for i := range sockets {
-		s, err := net.Dial("tcp", n.address())
+		s, err := net.Dial("tcp", n.address)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -76,7 +76,7 @@ func TestC090_FewDescriptors(t *testing.T) {
 // manualClient chooses partitions itself and waits out refusals.
 func manualClient(t *testing.T, n *node) *kgo.Client {
 	t.Helper()
-	c, err := kgo.NewClient(kgo.SeedBrokers(n.address()), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	c, err := kgo.NewClient(kgo.SeedBrokers(n.address), kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,8 +16,8 @@ func TestGone_NodeStopsWhenItsDirectoryIsRemoved(t *testing.T) {
 	n := newNode(t, false)
 	n.start()
 	n.waitReady()
-	createTopic(t, n.address())
-	c, err := kgo.NewClient(kgo.SeedBrokers(n.address()), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.RecordDeliveryTimeout(3*time.Second))
+	createTopic(t, n.address)
+	c, err := kgo.NewClient(kgo.SeedBrokers(n.address), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.RecordDeliveryTimeout(3*time.Second))
 	if err != nil {
 		t.Fatal(err)
 	}

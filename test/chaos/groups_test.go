@@ -28,12 +28,17 @@ func TestKill9_GroupsKeepTheirPlace(t *testing.T) {
 	groupLoop(t, false, *roundsFlag)
 }
 
+// TestKill9_ConsumerGroupsKeepTheirPlace does it with members of the consumer protocol (KIP-848).
+func TestKill9_ConsumerGroupsKeepTheirPlace(t *testing.T) {
+	groupLoop(t, false, *roundsFlag, kgo.ServerSideBalancer())
+}
+
 // TestPowerCut_GroupsKeepTheirPlace does the same with the build whose unsynced bytes die with it, and progress that is `synced`.
 func TestPowerCut_GroupsKeepTheirPlace(t *testing.T) {
 	groupLoop(t, true, *faultRoundsFlag)
 }
 
-func groupLoop(t *testing.T, fault bool, rounds int) {
+func groupLoop(t *testing.T, fault bool, rounds int, more ...kgo.Opt) {
 	seed := *seedFlag
 	if seed == 0 {
 		seed = rand.Uint64()
@@ -43,13 +48,13 @@ func groupLoop(t *testing.T, fault bool, rounds int) {
 	n := newNode(t, fault)
 	n.start()
 	n.waitReady()
-	createTopic(t, n.address())
+	createTopic(t, n.address)
 	if fault {
-		syncProgress(t, n.address())
+		syncProgress(t, n.address)
 	}
 	h, p := newHistory(), newProgress()
-	stopProducing := produce(t, n.address(), h)
-	stopMembers := startMembers(t, n.address(), p)
+	stopProducing := produce(t, n.address, h)
+	stopMembers := startMembers(t, n.address, p, more...)
 	for i := range rounds {
 		p.waitCommits(t, n)
 		pause(rng.Int64N(int64(100 * time.Millisecond)))
@@ -65,7 +70,7 @@ func groupLoop(t *testing.T, fault bool, rounds int) {
 		p.audit(t, n, before)
 	}
 	stopProducing()
-	ends, err := endOffsets(context.Background(), n.address(), topicName)
+	ends, err := endOffsets(context.Background(), n.address, topicName)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +189,7 @@ func (p *progress) waitCommits(t *testing.T, n *node) {
 // audit reads the stored offsets and compares them with what was confirmed before.
 func (p *progress) audit(t *testing.T, n *node, before map[int32]int64) {
 	t.Helper()
-	c, err := kgo.NewClient(kgo.SeedBrokers(n.address()))
+	c, err := kgo.NewClient(kgo.SeedBrokers(n.address))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,16 +258,18 @@ func (p *progress) judge(h *history, ends map[int32]int64) []string {
 }
 
 // startMembers runs the members until the returned function is called.
-func startMembers(t *testing.T, address string, p *progress) func() {
+func startMembers(t *testing.T, address string, p *progress, more ...kgo.Opt) func() {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
 	for range groupMembers {
-		c, err := kgo.NewClient(kgo.SeedBrokers(address), kgo.ConsumerGroup(groupName), kgo.ConsumeTopics(topicName),
+		c, err := kgo.NewClient(append([]kgo.Opt{
+			kgo.SeedBrokers(address), kgo.ConsumerGroup(groupName), kgo.ConsumeTopics(topicName),
 			kgo.ConsumeResetOffset(kgo.NoResetOffset()), kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()),
-			kgo.DisableAutoCommit(), kgo.BlockRebalanceOnPoll(), kgo.MetadataMinAge(50*time.Millisecond), kgo.FetchMaxWait(50*time.Millisecond),
-			kgo.SessionTimeout(6*time.Second), kgo.HeartbeatInterval(100*time.Millisecond),
-			kgo.RetryBackoffFn(func(int) time.Duration { return 20 * time.Millisecond }))
+			kgo.DisableAutoCommit(), kgo.BlockRebalanceOnPoll(), kgo.MetadataMinAge(50 * time.Millisecond), kgo.FetchMaxWait(50 * time.Millisecond),
+			kgo.SessionTimeout(6 * time.Second), kgo.HeartbeatInterval(100 * time.Millisecond),
+			kgo.RetryBackoffFn(func(int) time.Duration { return 20 * time.Millisecond }),
+		}, more...)...)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -50,9 +50,9 @@ func killLoop(t *testing.T, fault bool, rounds int) {
 	n := newNode(t, fault)
 	n.start()
 	n.waitReady()
-	createTopic(t, n.address())
+	createTopic(t, n.address)
 	h := newHistory()
-	stop := produce(t, n.address(), h)
+	stop := produce(t, n.address, h)
 	kinds := map[string]int{}
 	startTime := 50 * time.Millisecond
 	for i := range rounds {
@@ -76,7 +76,7 @@ func killLoop(t *testing.T, fault bool, rounds int) {
 		startTime = n.waitReady()
 	}
 	stop()
-	logs, err := readAll(context.Background(), n.address(), topicName, partitions)
+	logs, err := readAll(context.Background(), n.address, topicName, partitions)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, n.log)
 	}

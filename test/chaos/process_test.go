@@ -6,7 +6,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"strandline.dev/test/chaos/rig"
 )
 
 // startTimeMax bounds one start of a node, recovery included; a node that needs longer has hung.
@@ -65,11 +66,10 @@ func TestMain(m *testing.M) {
 
 // node is one broker process over a data directory that outlives it.
 type node struct {
-	t    *testing.T
-	bin  string
-	dir  string
-	port int
-	http int
+	t             *testing.T
+	bin           string
+	dir           string
+	address, http string
 
 	cmd   *exec.Cmd
 	log   *bytes.Buffer
@@ -79,7 +79,11 @@ type node struct {
 
 func newNode(t *testing.T, fault bool) *node {
 	t.Helper()
-	n := &node{t: t, bin: builtBinary(t, fault), dir: t.TempDir(), port: freePort(t), http: freePort(t)}
+	free, err := rig.FreeAddresses(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &node{t: t, bin: builtBinary(t, fault), dir: t.TempDir(), address: free[0], http: free[1]}
 	t.Cleanup(func() {
 		if n.cmd != nil {
 			n.kill()
@@ -88,22 +92,10 @@ func newNode(t *testing.T, fault bool) *node {
 	return n
 }
 
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().(*net.TCPAddr).Port
-}
-
-func (n *node) address() string { return fmt.Sprintf("127.0.0.1:%d", n.port) }
-
 // start launches the process and returns without waiting for it to be ready.
 func (n *node) start() {
 	n.t.Helper()
-	n.cmd = exec.Command(n.bin, "dev", "--data-dir", n.dir, "--kafka", n.address(), "--http", fmt.Sprintf("127.0.0.1:%d", n.http))
+	n.cmd = exec.Command(n.bin, "dev", "--data-dir", n.dir, "--kafka", n.address, "--http", n.http)
 	n.log = &bytes.Buffer{}
 	n.cmd.Stderr = n.log
 	out, err := n.cmd.StdoutPipe()

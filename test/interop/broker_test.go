@@ -3,8 +3,10 @@ package interop
 import (
 	"bufio"
 	"bytes"
+	"net"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -30,7 +32,7 @@ func startBroker(t *testing.T, extra ...string) *broker {
 		t.Fatal("STRANDLINE_BIN must name the built binary; `make interop` sets it")
 	}
 	b := &broker{t: t, args: append([]string{"dev", "--data-dir", t.TempDir(), "--http", "127.0.0.1:0"}, extra...)}
-	b.launch("127.0.0.1:0")
+	b.launch(net.JoinHostPort("127.0.0.1", strconv.Itoa(freePorts(t)))) // it comes back there after a kill
 	t.Cleanup(b.kill)
 	return b
 }
@@ -80,6 +82,25 @@ func (b *broker) kill() {
 	_ = b.cmd.Process.Kill()
 	<-b.done
 }
+
+// target is what a program walks: one broker, or a cluster.
+type target interface {
+	// brokers are the addresses for the program, separated by commas; replicas is how many copies its topics get.
+	brokers() string
+	replicas() int
+	// halfway kills -9, and returns when the program may go on.
+	halfway()
+	// logs are what the processes have logged.
+	logs() string
+	// login is nil where everybody may do everything.
+	login() *login
+}
+
+func (b *broker) brokers() string { return b.addr }
+func (b *broker) replicas() int   { return 1 }
+func (b *broker) halfway()        { b.restart() }
+func (b *broker) logs() string    { return b.stderr.String() }
+func (b *broker) login() *login   { return nil }
 
 // restart kills the process (-9) and starts it again on the same address and data.
 func (b *broker) restart() {

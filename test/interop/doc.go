@@ -9,9 +9,18 @@
 // STRANDLINE_BIN names the binary and STRANDLINE_INTEROP_CACHE the installed clients; `.ci/interop` sets both, installs from
 // versions.txt and keeps each client's log under .cache/interop/logs.
 //
+// TestThreeNodes_LeaderKilledHalfway walks them once more through three serve processes each (package rig of test/chaos), with three replicas of
+// every topic, and kills the leader of the topic that is being read; the program goes on while others take over. -interop.three names who walks.
+// Fault model: kill -9 of one node of three. The members are to go on from their commits; the records that come after the kill are published while
+// the leader is gone, so a publisher that is not idempotent has nothing in flight that it could store twice.
+//
+// TestSecure_ReadmeSection does what the README's section "Locked down" says, command by command, and no more; TestSecure_ClientsWalk walks clients
+// through that cluster over SASL_SSL, as a user whose rights are rules. -interop.secure names who walks.
+//
 // It is its own module, so that cgo and foreign clients stay out of the broker's dependencies.
 //
 // Files: clients_test.go the list, program_test.go one run, stored_test.go the codecs on disk, tools_test.go Kafka's tools,
-// readme_test.go the table, pins_test.go versions.txt; broker_test.go, samples_test.go, franz_test.go, confluent_test.go,
+// readme_test.go the table, pins_test.go versions.txt, three_test.go the three nodes, secure_test.go the
+// locked-down cluster; broker_test.go, samples_test.go, franz_test.go, confluent_test.go,
 // kcat_test.go and kfake_test.go the smoke tests.
 package interop

@@ -3,6 +3,7 @@ package interop
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,9 +19,9 @@ var codecs = map[string]kgo.CompressionCodec{
 	"lz4": kgo.Lz4Compression(), "zstd": kgo.ZstdCompression(),
 }
 
-func franz(t *testing.T, b *broker, opts ...kgo.Opt) *kgo.Client {
+func franz(t *testing.T, brokers string, opts ...kgo.Opt) *kgo.Client {
 	t.Helper()
-	c, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(b.addr)}, opts...)...)
+	c, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(strings.Split(brokers, ",")...)}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,9 +43,9 @@ func fromFranz(r *kgo.Record) steps.Record {
 	return s
 }
 
-func readFranz(t *testing.T, b *broker, topic string, n int) []*kgo.Record {
+func readFranz(t *testing.T, brokers, topic string, n int, opts ...kgo.Opt) []*kgo.Record {
 	t.Helper()
-	c := franz(t, b, kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: {0: kgo.NewOffset().AtStart()}}))
+	c := franz(t, brokers, append(opts, kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: {0: kgo.NewOffset().AtStart()}}))...)
 	ctx := deadline(t)
 	var out []*kgo.Record
 	for len(out) < n {
@@ -62,11 +63,11 @@ func TestFranz_EveryCodecAndShapeThroughKill9(t *testing.T) {
 	b := startBroker(t)
 	ctx := deadline(t)
 	for name, codec := range codecs {
-		adm := kadm.NewClient(franz(t, b))
+		adm := kadm.NewClient(franz(t, b.addr))
 		if r, err := adm.CreateTopic(ctx, 1, 1, nil, "t-"+name); err != nil || r.Err != nil {
 			t.Fatal(err, r.Err)
 		}
-		c := franz(t, b, kgo.ProducerBatchCompression(codec), kgo.DefaultProduceTopic("t-"+name))
+		c := franz(t, b.addr, kgo.ProducerBatchCompression(codec), kgo.DefaultProduceTopic("t-"+name))
 		for i, s := range steps.Samples() {
 			r := &kgo.Record{Key: s.Key, Value: s.Value}
 			for _, h := range s.Headers {
@@ -79,7 +80,7 @@ func TestFranz_EveryCodecAndShapeThroughKill9(t *testing.T) {
 	}
 	b.restart()
 	for name := range codecs {
-		for i, r := range readFranz(t, b, "t-"+name, len(steps.Samples())) {
+		for i, r := range readFranz(t, b.addr, "t-"+name, len(steps.Samples())) {
 			compare(t, steps.Samples()[i], fromFranz(r), steps.Lenience{})
 			if r.Offset != int64(i) {
 				t.Errorf("%s: offset %d, want %d", name, r.Offset, i)
@@ -92,7 +93,7 @@ func TestFranz_EveryCodecAndShapeThroughKill9(t *testing.T) {
 func TestFranz_AdminAndOffsets(t *testing.T) {
 	b := startBroker(t)
 	ctx := deadline(t)
-	c := franz(t, b, kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	c := franz(t, b.addr, kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	adm := kadm.NewClient(c)
 	if r, err := adm.CreateTopic(ctx, 2, 1, map[string]*string{"retention.ms": kadm.StringPtr("3600000")}, "orders"); err != nil || r.Err != nil {
 		t.Fatal(err, r.Err)
@@ -139,7 +140,7 @@ func TestFranz_AdminAndOffsets(t *testing.T) {
 	if r, err := adm.DeleteTopic(ctx, "orders"); err != nil || r.Err != nil {
 		t.Fatal(err, r.Err)
 	}
-	list, err := kadm.NewClient(franz(t, b)).ListTopics(ctx, "orders") // a new client: kadm answers from its cache otherwise
+	list, err := kadm.NewClient(franz(t, b.addr)).ListTopics(ctx, "orders") // a new client: kadm answers from its cache otherwise
 	if err != nil {
 		t.Fatal(err)
 	}

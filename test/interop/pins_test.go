@@ -50,7 +50,7 @@ func TestPins_AgreeWithTheBuildFiles(t *testing.T) {
 		case "go":
 			file, want = "go.mod", "\t"+p.name+" v"+p.version+"\n"
 		case "cargo":
-			file, want = "clients/rust/Cargo.toml", p.name+` = "=`+p.version+`"`
+			file, want = "clients/rust/Cargo.toml", p.name+` = { version = "=`+p.version+`"`
 		default:
 			continue
 		}

@@ -56,7 +56,7 @@ func cached(t *testing.T, path ...string) string {
 // runner is one running program.
 type runner struct {
 	t      *testing.T
-	b      *broker
+	to     target
 	mu     sync.Mutex // for log: stdout and stderr are read by two goroutines
 	log    *os.File
 	stdin  io.Writer
@@ -68,18 +68,25 @@ type runner struct {
 	started  time.Time
 }
 
-// run starts a broker and the program, and follows its lines to the end.
+// run walks the program through a broker of its own.
 func (p program) run(t *testing.T) outcome {
+	t.Helper()
+	return p.walk(t, startBroker(t))
+}
+
+// walk starts the program and follows its lines to the end.
+func (p program) walk(t *testing.T, to target) outcome {
 	t.Helper()
 	log, err := os.Create(cached(t, "logs", p.name+".log"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &runner{t: t, b: startBroker(t), log: log, sendsAll: p.sendsAll, out: outcome{steps: map[string]string{}}, started: time.Now()}
+	r := &runner{t: t, to: to, log: log, sendsAll: p.sendsAll, out: outcome{steps: map[string]string{}}, started: time.Now()}
 	ctx, cancel := context.WithTimeout(context.Background(), programTimeMax)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, p.args[0], append(p.args[1:], r.b.addr)...)
-	cmd.Env = append(os.Environ(), p.env...)
+	cmd := exec.CommandContext(ctx, p.args[0], append(p.args[1:], to.brokers())...)
+	cmd.Env = append(append(os.Environ(), fmt.Sprintf("REPLICAS=%d", to.replicas())), p.env...)
+	cmd.Env = append(cmd.Env, to.login().env()...)
 	cmd.Stderr = r
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
@@ -116,7 +123,7 @@ func (r *runner) line(line string) {
 		r.out.version = f[1]
 	case line == "RESTART":
 		r.checkStored()
-		r.b.restart()
+		r.to.halfway()
 		r.killed = true
 		_, _ = io.WriteString(r.stdin, "DONE\n")
 	case f[0] == "step" && len(f) >= 3:
@@ -161,12 +168,13 @@ func (r *runner) checkStored() {
 		if r.out.steps[codec] != "ok" {
 			continue
 		}
-		seen := storedCodecs(r.t, r.b, "codec-"+codec)
+		opts := r.to.login().opts(r.t)
+		seen := storedCodecs(r.t, r.to.brokers(), "codec-"+codec, opts...)
 		if !seen[id] {
 			r.failed = append(r.failed, fmt.Sprintf("%s: no stored batch has the codec; codecs found: %v", codec, seen))
 		}
 		l := r.lenience()
-		for i, k := range readFranz(r.t, r.b, "codec-"+codec, len(steps.Samples())) {
+		for i, k := range readFranz(r.t, r.to.brokers(), "codec-"+codec, len(steps.Samples()), opts...) {
 			if err := steps.Compare(steps.Samples()[i], fromFranz(k), l); err != nil {
 				r.failed = append(r.failed, fmt.Sprintf("%s: record %d as stored: %v", codec, i, err))
 			}
@@ -188,7 +196,7 @@ func (r *runner) judge(ended error) {
 	r.t.Helper()
 	_ = r.log.Close()
 	if found := r.verdict(ended); len(found) > 0 {
-		r.t.Errorf("%s\n--- %s\n%s\n--- broker\n%s", strings.Join(found, "\n"), r.log.Name(), tail(r.log.Name()), last(r.b.stderr.String()))
+		r.t.Errorf("%s\n--- %s\n%s\n--- broker\n%s", strings.Join(found, "\n"), r.log.Name(), tail(r.log.Name()), last(r.to.logs()))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"testing"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"github.com/twmb/franz-go/pkg/kversion"
@@ -13,12 +14,17 @@ import (
 const batchHeader = 61
 
 // storedCodecs fetches a topic's partition 0 raw and returns the codecs of its batches.
-func storedCodecs(t *testing.T, b *broker, topic string) map[int16]bool {
+func storedCodecs(t *testing.T, brokers, topic string, opts ...kgo.Opt) map[int16]bool {
 	t.Helper()
-	c := franz(t, b, kgo.MaxVersions(kversion.V2_4_0())) // that Fetch names topics, so no id has to be looked up
+	c := franz(t, brokers, append(opts, kgo.MaxVersions(kversion.V2_4_0()))...) // that Fetch names topics, so no id has to be looked up
+	list, err := kadm.NewClient(c).ListTopics(deadline(t), topic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leader := c.Broker(int(list[topic].Partitions[0].Leader)) // a Fetch goes where it is told
 	seen := map[int16]bool{}
 	for at := int64(0); ; {
-		raw := fetchRaw(t, c, topic, at)
+		raw := fetchRaw(t, leader, topic, at)
 		if len(raw) == 0 {
 			return seen
 		}
@@ -34,7 +40,7 @@ func storedCodecs(t *testing.T, b *broker, topic string) map[int16]bool {
 	}
 }
 
-func fetchRaw(t *testing.T, c *kgo.Client, topic string, at int64) []byte {
+func fetchRaw(t *testing.T, c *kgo.Broker, topic string, at int64) []byte {
 	t.Helper()
 	req := kmsg.NewPtrFetchRequest()
 	req.MaxBytes, req.MinBytes, req.MaxWaitMillis = 16<<20, 0, 0
@@ -44,11 +50,11 @@ func fetchRaw(t *testing.T, c *kgo.Client, topic string, at int64) []byte {
 	p.FetchOffset, p.PartitionMaxBytes, p.CurrentLeaderEpoch = at, 16<<20, -1
 	tp.Partitions = append(tp.Partitions, p)
 	req.Topics = append(req.Topics, tp)
-	r, err := req.RequestWith(deadline(t), c)
+	answer, err := c.RetriableRequest(deadline(t), req)
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := r.Topics[0].Partitions[0]
+	x := answer.(*kmsg.FetchResponse).Topics[0].Partitions[0]
 	if x.ErrorCode != 0 {
 		t.Fatalf("%s at %d: %s", topic, at, codeName(x.ErrorCode))
 	}

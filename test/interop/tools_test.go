@@ -56,6 +56,12 @@ func topicTasks() []task {
 		{"configs", configsClass, "describe topic", words("--describe --entity-type topics --entity-name tools"), words("retention.ms=7200000 max.message.bytes=2000000")},
 		{"configs", configsClass, "delete topic config", words("--alter --entity-type topics --entity-name tools --delete-config max.message.bytes"), words("Completed")},
 		{"configs", configsClass, "describe topic with defaults", words("--describe --all --entity-type topics --entity-name tools"), words("cleanup.policy=delete DYNAMIC_TOPIC_CONFIG:retention.ms=7200000")},
+		{"configs", configsClass, "set quotas of a user", words("--alter --entity-type users --entity-name shop --add-config producer_byte_rate=1000000,request_percentage=200"), words("Completed")},
+		{"configs", configsClass, "of a user with a client id", words("--alter --entity-type users --entity-name shop --entity-type clients --entity-name batch --add-config consumer_byte_rate=500000"), words("Completed")},
+		{"configs", configsClass, "of each client id", words("--alter --entity-type clients --entity-default --add-config controller_mutation_rate=1000"), words("Completed")},
+		{"configs", configsClass, "of an address", words("--alter --entity-type ips --entity-name 10.9.8.7 --add-config connection_creation_rate=10"), words("Completed")},
+		{"configs", configsClass, "describe quotas", words("--describe --entity-type users --entity-name shop"), words("producer_byte_rate=1000000.0 request_percentage=200.0")},
+		{"configs", configsClass, "delete a quota", words("--alter --entity-type users --entity-name shop --delete-config request_percentage"), words("Completed")},
 		{"configs", configsClass, "describe broker with defaults", words("--describe --all --entity-type brokers --entity-name 1"), words("message.max.bytes=")},
 	}
 }
@@ -69,6 +75,7 @@ func recordTasks() []task {
 		{"get-offsets", offsetsClass, "by time", words("--topic tools --time 1000"), words("tools:0:0")},
 		{"get-offsets", offsetsClass, "max timestamp", words("--topic tools --time max-timestamp"), words("tools:0:")},
 		{"verifiable-consumer", toolsPackage + "VerifiableConsumer", "10,500 messages in a group", words("--topic tools --group-id tools-group --max-messages 10500 --reset-policy earliest"), words("offsets_committed shutdown_complete")},
+		{"verifiable-consumer", toolsPackage + "VerifiableConsumer", "10,500 messages in a consumer group", words("--topic tools --group-id tools-consumers --group-protocol consumer --max-messages 10500 --reset-policy earliest"), words("offsets_committed shutdown_complete")},
 		{"console-consumer", toolsPackage + "consumer.ConsoleConsumer", "from the beginning", words("--topic tools --from-beginning --max-messages 10500 --timeout-ms 30000"), []string{"Processed a total of 10500 messages"}},
 		{"delete-records", toolsPackage + "DeleteRecordsCommand", "one partition", words("--offset-json-file {dir}/delete.json"), []string{"low_watermark: 5"}},
 		{"get-offsets", offsetsClass, "earliest after delete-records", words("--topic tools --time earliest"), words("tools:0:5 tools:1:0")},
@@ -79,12 +86,17 @@ func recordTasks() []task {
 func groupTasks() []task {
 	return []task{
 		{"consumer-groups", groupsClass, "list", words("--list"), words("tools-group")},
+		{"consumer-groups", groupsClass, "list by type", words("--list --type consumer"), words("tools-consumers")},
 		{"consumer-groups", groupsClass, "describe", words("--describe --group tools-group"), words("CURRENT-OFFSET LAG tools-group")},
 		{"consumer-groups", groupsClass, "describe state", words("--describe --state --group tools-group"), words("Empty")},
 		{"consumer-groups", groupsClass, "describe members", words("--describe --members --group tools-group"), []string{"no active members"}},
 		{"consumer-groups", groupsClass, "reset offsets", words("--reset-offsets --to-earliest --execute --topic tools --group tools-group"), words("NEW-OFFSET tools-group")},
 		{"consumer-groups", groupsClass, "delete offsets", words("--delete-offsets --topic tools:0 --group tools-group"), words("Successful")},
 		{"consumer-groups", groupsClass, "delete", words("--delete --group tools-group"), words("successful")},
+		{"consumer-groups", groupsClass, "describe a consumer group", words("--describe --group tools-consumers"), words("CURRENT-OFFSET LAG tools-consumers")},
+		{"consumer-groups", groupsClass, "its state", words("--describe --state --group tools-consumers"), words("Empty uniform")},
+		{"consumer-groups", groupsClass, "reset its offsets", words("--reset-offsets --to-earliest --execute --topic tools --group tools-consumers"), words("NEW-OFFSET tools-consumers")},
+		{"consumer-groups", groupsClass, "delete it", words("--delete --group tools-consumers"), words("successful")},
 		{"groups", toolsPackage + "GroupsCommand", "list", words("--list"), nil},
 	}
 }

@@ -1,4 +1,4 @@
-// Package mutants checks the checkers: each mutant breaks one rule of replication or election in the source, and what is named as its
+// Package mutants checks the checkers: each mutant breaks one rule of replication, election or groups in the source, and what is named as its
 // catcher must fail because of it. A mutant that nothing catches is a hole in the tests.
 //
 // Knows: the mutants in testdata, one a file: what rule it breaks, the file, the lines taken out and put in, and the catcher, which is

@@ -2,6 +2,7 @@ package load
 
 import (
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -36,7 +37,7 @@ func TestContractExampleLoads(t *testing.T) {
 		len(n.Cluster.Controllers) != 3 || n.HTTP.Address != "127.0.0.1:8080" || n.Kafka.DefaultReplicationFactor != 3 || n.Kafka.AutoCreateTopics {
 		t.Errorf("%+v", n)
 	}
-	if len(n.Listeners) != 1 || n.Listeners[0] != (config.Listener{Name: "plain", Address: "127.0.0.1:9092", Advertise: "127.0.0.1:9092"}) {
+	if len(n.Listeners) != 1 || !reflect.DeepEqual(n.Listeners[0], config.Listener{Name: "plain", Address: "127.0.0.1:9092", Advertise: "127.0.0.1:9092", ClientCert: config.CertNone}) {
 		t.Errorf("%+v", n.Listeners)
 	}
 	for name, want := range map[string]string{
@@ -104,7 +105,8 @@ func TestFaultsAreNamed(t *testing.T) {
 		"node: {id: x}":                             `file line 1: node.id: value "x" is not an integer; allowed: a number from 1 to 2147483647`,
 		"kafka: {num.partitions: 0}":                `file line 1: num.partitions: value "0" is below the minimum; allowed: a number from 1 to 10000`,
 		"broker: {session: {timeout: 1}}":           `file line 1: broker.session.timeout: value "1" is not a duration; allowed: a duration such as 2s from 500ms to 1h0m0s`,
-		"tls: {cert: x}":                            `file line 1: tls.cert is refused: this release has no TLS for clients, only between nodes (tls.cluster); it arrives in a later one`,
+		"disk: {limit.percent: 101}":                `file line 1: disk.limit.percent: value "101" is above the maximum; allowed: a number from 0 to 100`,
+		"disk: {limit.byte: 1}":                     `file line 1: unknown node setting "disk.limit.byte"; did you mean "disk.limit.bytes"?`,
 		"roles: [broker, boss]":                     `file line 1: roles: value "broker,boss" is not one of the accepted values; allowed: a comma-separated list of controller, broker`,
 		"node: {id: 1}\nnode: {id: 2}":              `configuration file, line 2: node.id is set already in line 1`,
 		"a: [1, {b: 2}]":                            `configuration file, line 1: a: a list has either values or keys`,

@@ -17,7 +17,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -63,28 +62,14 @@ type Cluster struct {
 // New lays a cluster out; no process runs yet. Close ends it.
 func New(o Options) (*Cluster, error) {
 	c := &Cluster{o: o, links: make([][]*proxy.Proxy, o.Nodes+o.Apart)}
-	// All ports are held until all are chosen, so that no two are the same.
-	var held []net.Listener
-	defer func() {
-		for _, l := range held {
-			_ = l.Close()
-		}
-	}()
-	address := func() string {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return ""
-		}
-		held = append(held, l)
-		return l.Addr().String()
+	addresses, err := FreeAddresses(3 * (o.Nodes + o.Apart))
+	if err != nil {
+		return nil, err
 	}
 	for i := range o.Nodes + o.Apart {
 		n := &Node{ID: int32(i + 1), Dir: filepath.Join(o.Dir, fmt.Sprintf("n%d", i+1), "data"), cluster: c}
 		n.Controller, n.Broker = i < o.Nodes, i >= o.Nodes || o.Apart == 0
-		n.Kafka, n.HTTP, n.Peer = address(), address(), address()
-		if n.Kafka == "" || n.HTTP == "" || n.Peer == "" {
-			return nil, errors.New("no free port")
-		}
+		n.Kafka, n.HTTP, n.Peer = addresses[3*i], addresses[3*i+1], addresses[3*i+2]
 		c.Nodes = append(c.Nodes, n)
 		if bytes := o.SmallDisk[n.ID]; bytes > 0 {
 			unmount, err := n.smallDisk(bytes)

@@ -92,11 +92,27 @@ func (r *run) create(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", topic, err)
 		}
 	}
-	names, err := r.client.Topics(ctx)
-	if err != nil {
-		return err
+	return r.listed(ctx, true)
+}
+
+// listed waits until all topics of the walk are listed, or none is: of several brokers one may hear of a change some milliseconds after another
+// one has answered it.
+func (r *run) listed(ctx context.Context, present bool) error {
+	end := time.After(listTimeMax)
+	for {
+		names, err := r.client.Topics(ctx)
+		if err == nil {
+			err = contains(names, r.topics(), present)
+		}
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-end:
+			return err
+		case <-time.After(listEvery):
+		}
 	}
-	return contains(names, r.topics(), true)
 }
 
 // contains checks that all of want are in names, or that none is.
@@ -208,9 +224,5 @@ func (r *run) deleteTopics(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", topic, err)
 		}
 	}
-	names, err := r.client.Topics(ctx)
-	if err != nil {
-		return err
-	}
-	return contains(names, r.topics(), false)
+	return r.listed(ctx, false)
 }

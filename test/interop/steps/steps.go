@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -21,6 +22,12 @@ var Codecs = []string{"none", "gzip", "snappy", "lz4", "zstd"}
 
 // stepTimeMax bounds one step: a rebalance after a lost member takes a session timeout, which clients leave at up to 45 s.
 const stepTimeMax = 75 * time.Second
+
+// listTimeMax and listEvery bound the wait for what was created or deleted to be listed so.
+const (
+	listTimeMax = 5 * time.Second
+	listEvery   = 50 * time.Millisecond
+)
 
 // ErrNotOffered is returned by an adapter for what its client has no call for.
 var ErrNotOffered = errors.New("not offered")
@@ -53,4 +60,16 @@ func (r *run) restart() error {
 		return fmt.Errorf("the driver answered %q: %v", line, err)
 	}
 	return nil
+}
+
+// Brokers are the addresses that the driver gave.
+func Brokers() []string { return strings.Split(os.Args[1], ",") }
+
+// Replicas is how many copies of its topics the walk asks for.
+func Replicas() int16 {
+	n, err := strconv.ParseInt(os.Getenv("REPLICAS"), 10, 16)
+	if err != nil {
+		return 1
+	}
+	return int16(n)
 }

@@ -33,6 +33,7 @@ public final class Walk {
     private static final String ORDERS = "orders";
     private static final List<String> CODECS = List.of("none", "gzip", "snappy", "lz4", "zstd");
     private static final long STEP_SECONDS_MAX = 75;
+    private static final long LIST_SECONDS_MAX = 5;
 
     private final String address;
     private final Admin admin;
@@ -55,8 +56,22 @@ public final class Walk {
     private Walk(String address) {
         this.address = address;
         Properties p = new Properties();
-        p.put("bootstrap.servers", address);
+        connect(p);
         admin = Admin.create(p);
+    }
+
+    /** The broker, and what one that is secured wants. */
+    private void connect(Properties p) {
+        p.put("bootstrap.servers", address);
+        String ca = System.getenv("WALK_CA");
+        if (ca != null) {
+            p.put("security.protocol", "SASL_SSL");
+            p.put("sasl.mechanism", "SCRAM-SHA-512");
+            p.put("ssl.truststore.type", "PEM");
+            p.put("ssl.truststore.location", ca);
+            p.put("sasl.jaas.config", "org.apache.kafka.common.security.scram.ScramLoginModule required username=\""
+                + System.getenv("WALK_USER") + "\" password=\"" + System.getenv("WALK_PASSWORD") + "\";");
+        }
     }
 
     private void run() throws Exception {
@@ -129,7 +144,7 @@ public final class Walk {
     private void produce(String codec, List<ProducerRecord<byte[], byte[]>> records) throws Exception {
         KafkaProducer<byte[], byte[]> producer = producers.computeIfAbsent(codec, c -> {
             Properties p = new Properties();
-            p.put("bootstrap.servers", address);
+            connect(p);
             p.put("compression.type", c);
             p.put("enable.idempotence", "true");
             p.put("acks", "all");
@@ -147,10 +162,13 @@ public final class Walk {
 
     private KafkaConsumer<byte[], byte[]> consumer(String group) {
         Properties p = new Properties();
-        p.put("bootstrap.servers", address);
+        connect(p);
         p.put("group.id", group);
         p.put("enable.auto.commit", "false");
         p.put("auto.offset.reset", "earliest");
+        if (System.getenv("GROUP_PROTOCOL") != null) {
+            p.put("group.protocol", System.getenv("GROUP_PROTOCOL"));
+        }
         return new KafkaConsumer<>(p, new ByteArrayDeserializer(), new ByteArrayDeserializer());
     }
 
@@ -182,10 +200,21 @@ public final class Walk {
 
     private void create() throws Exception {
         List<NewTopic> topics = new ArrayList<>();
-        names().forEach(n -> topics.add(new NewTopic(n, n.equals(ORDERS) ? 2 : 1, (short) 1)));
+        short replicas = Short.parseShort(System.getenv().getOrDefault("REPLICAS", "1"));
+        names().forEach(n -> topics.add(new NewTopic(n, n.equals(ORDERS) ? 2 : 1, replicas)));
         admin.createTopics(topics).all().get(30, TimeUnit.SECONDS);
-        Set<String> have = admin.listTopics().names().get(30, TimeUnit.SECONDS);
-        check(have.containsAll(names()), "topics listed: " + have);
+        listed(true);
+    }
+
+    /** Of several brokers one may hear of a change some milliseconds after another one has answered it. */
+    private void listed(boolean present) throws Exception {
+        for (long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(LIST_SECONDS_MAX); ; Thread.sleep(50)) {
+            Set<String> have = admin.listTopics().names().get(30, TimeUnit.SECONDS);
+            if (present ? have.containsAll(names()) : names().stream().noneMatch(have::contains)) {
+                return;
+            }
+            check(System.nanoTime() < end, "topics listed: " + have);
+        }
     }
 
     private void codec(String codec) throws Exception {
@@ -373,7 +402,6 @@ public final class Walk {
 
     private void deleteTopics() throws Exception {
         admin.deleteTopics(names()).all().get(30, TimeUnit.SECONDS);
-        Set<String> have = admin.listTopics().names().get(30, TimeUnit.SECONDS);
-        check(names().stream().noneMatch(have::contains), "still listed: " + have);
+        listed(false);
     }
 }

@@ -5,18 +5,25 @@ const { Kafka, CompressionTypes, CompressionCodecs, logLevel } = require('kafkaj
 const snappy = require('snappyjs')
 const lz4 = require('lz4js')
 const { ZstdCodec } = require('zstd-codec')
+const { readFileSync } = require('node:fs')
 const readline = require('node:readline')
 const { isDeepStrictEqual } = require('node:util')
 
-const address = process.argv[2]
+const brokers = process.argv[2].split(',')
+const replicas = Number(process.env.REPLICAS ?? 1)
 const STEP_TIME_MAX = 75_000
+const LIST_TIME_MAX = 5_000
 const GROUP = 'workers'
 const ORDERS = 'orders'
 const lacks = {
   headers: "kafkajs's headers are a map: values of one name stay together",
   'null-headers': "kafkajs's header values cannot be null",
 }
-const kafka = new Kafka({ clientId: 'walk', brokers: [address], logLevel: logLevel.WARN, retry: { retries: 20, maxRetryTime: 1000 } })
+const { WALK_CA, WALK_USER, WALK_PASSWORD } = process.env
+const secured = WALK_CA
+  ? { ssl: { ca: [readFileSync(WALK_CA)] }, sasl: { mechanism: 'scram-sha-512', username: WALK_USER, password: WALK_PASSWORD } }
+  : {}
+const kafka = new Kafka({ clientId: 'walk', brokers, logLevel: logLevel.WARN, retry: { retries: 20, maxRetryTime: 1000 }, ...secured })
 const admin = kafka.admin()
 const producers = {}
 let failed = false
@@ -142,11 +149,19 @@ async function reading(topic, use) {
 
 const names = () => [ORDERS, 'times', ...Object.keys(CODECS).map((c) => `codec-${c}`)]
 
+// Of several brokers one may hear of a change some milliseconds after another one has answered it.
+async function listed(count) {
+  for (const end = Date.now() + LIST_TIME_MAX; ; await sleep(50)) {
+    const have = (await admin.listTopics()).filter((n) => names().includes(n))
+    if (have.length === count) return
+    check(Date.now() < end, `topics listed: ${have}`)
+  }
+}
+
 async function create() {
   await admin.connect()
-  await admin.createTopics({ waitForLeaders: true, topics: names().map((topic) => ({ topic, numPartitions: topic === ORDERS ? 2 : 1, replicationFactor: 1 })) })
-  const have = await admin.listTopics()
-  check(names().every((n) => have.includes(n)), `topics listed: ${have}`)
+  await admin.createTopics({ waitForLeaders: true, topics: names().map((topic) => ({ topic, numPartitions: topic === ORDERS ? 2 : 1, replicationFactor: replicas })) })
+  await listed(names().length)
 }
 
 const back = {}
@@ -288,8 +303,7 @@ async function seek() {
 
 async function deleteTopics() {
   await admin.deleteTopics({ topics: names() })
-  const left = (await admin.listTopics()).filter((n) => names().includes(n))
-  check(left.length === 0, `still listed: ${left}`)
+  await listed(0)
 }
 
 async function main() {

@@ -17,7 +17,12 @@ report() {
   fi
 }
 lacks() { echo "step $1 not-offered $2"; }
-kc() { timeout 60 kcat -b "$address" "$@"; }
+# A secured broker. Debian's librdkafka has a fault in SCRAM (docs/operating/security.md), so it logs in by PLAIN.
+secured=()
+if [ -n "${WALK_CA:-}" ]; then
+  secured=(-X security.protocol=SASL_SSL -X sasl.mechanism=PLAIN -X "ssl.ca.location=$WALK_CA" -X "sasl.username=$WALK_USER" -X "sasl.password=$WALK_PASSWORD")
+fi
+kc() { timeout 60 kcat -b "$address" "${secured[@]}" "$@"; }
 produce() { kc -P -t "$@"; }                             # produce TOPIC OPTIONS: records from stdin
 # A short session: a member that ends while its coordinator is away does not say that it leaves.
 group=(-q -G workers -X auto.offset.reset=earliest -X session.timeout.ms=6000 -X heartbeat.interval.ms=1000)
@@ -96,7 +101,8 @@ for s in keys values headers null-headers; do report $s test $failed = 0; done
 orders 0 9
 report group begins 0 4
 report commit begins 5 7   # kcat commits what it read when it ends
-kcat -b "$address" "${group[@]}" -E -X enable.auto.commit=false -u -f '%o\n' orders >"$dir/live" &
+# kcat takes enable.auto.commit=false and commits all the same, every 5 s; what is not stored it cannot commit.
+kcat -b "$address" "${secured[@]}" "${group[@]}" -E -X enable.auto.offset.store=false -u -f '%o\n' orders >"$dir/live" &
 live=$!
 report restart-consumer until_read 9
 echo RESTART

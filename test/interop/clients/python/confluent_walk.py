@@ -6,7 +6,10 @@ from importlib.metadata import version
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
-from walk import Client, Deadline, Record, Walk, log
+from walk import CA, PASSWORD, REPLICAS, USER, Client, Deadline, Record, Walk, log
+
+SECURED = {} if CA is None else {
+    "security.protocol": "SASL_SSL", "sasl.mechanism": "SCRAM-SHA-512", "ssl.ca.location": CA, "sasl.username": USER, "sasl.password": PASSWORD}
 
 
 def record(m):
@@ -43,15 +46,15 @@ class Confluent(Client):
 
     def restarted(self):
         """A new admin client: after its only broker was away, librdkafka 2.16 waits for ever on the coordinator's old handle."""
-        self.admin = AdminClient({"bootstrap.servers": self.address})
+        self.admin = AdminClient({"bootstrap.servers": self.address, **SECURED})
 
     def create(self, topic, partitions):
-        self.admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(30)
+        self.admin.create_topics([NewTopic(topic, partitions, REPLICAS)])[topic].result(30)
 
     def produce(self, topic, codec, records):
         if codec not in self.producers:
             self.producers[codec] = Producer(
-                {"bootstrap.servers": self.address, "compression.type": codec, "enable.idempotence": True, "linger.ms": 20})
+                {"bootstrap.servers": self.address, "compression.type": codec, "enable.idempotence": True, "linger.ms": 20, **SECURED})
         producer, failures = self.producers[codec], []
         for r in records:
             extra = {} if r.at is None else {"timestamp": r.at}
@@ -64,7 +67,7 @@ class Confluent(Client):
     def consumer(self, group):
         # A short session: a member closed while its coordinator connection is down does not say that it leaves.
         return Consumer({"bootstrap.servers": self.address, "group.id": group, "enable.auto.commit": False, "auto.offset.reset": "earliest",
-                         "session.timeout.ms": 6000, "heartbeat.interval.ms": 1000})
+                         "session.timeout.ms": 6000, "heartbeat.interval.ms": 1000, **SECURED})
 
     def take(self, consumer, n):
         out, deadline = [], Deadline()

@@ -7,7 +7,10 @@ from importlib.metadata import version
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.structs import OffsetAndMetadata
 
-from walk import Client, Deadline, Record, Walk
+from walk import CA, PASSWORD, REPLICAS, USER, Client, Deadline, Record, Walk
+
+SECURED = {} if CA is None else {
+    "security_protocol": "SASL_SSL", "sasl_mechanism": "SCRAM-SHA-512", "ssl_cafile": CA, "sasl_plain_username": USER, "sasl_plain_password": PASSWORD}
 
 logging.basicConfig(level=logging.WARNING)
 
@@ -36,15 +39,15 @@ class KafkaPython(Client):
 
     def __init__(self, address):
         self.address, self.producers = address, {}
-        self.admin = KafkaAdminClient(bootstrap_servers=address)
+        self.admin = KafkaAdminClient(bootstrap_servers=address, **SECURED)
 
     def create(self, topic, partitions):
-        self.admin.create_topics({topic: {"num_partitions": partitions, "replication_factor": 1}})
+        self.admin.create_topics({topic: {"num_partitions": partitions, "replication_factor": REPLICAS}})
 
     def produce(self, topic, codec, records):
         if codec not in self.producers:
             self.producers[codec] = KafkaProducer(
-                bootstrap_servers=self.address, acks="all", linger_ms=20, compression_type=None if codec == "none" else codec)
+                bootstrap_servers=self.address, acks="all", linger_ms=20, compression_type=None if codec == "none" else codec, **SECURED)
         sent = [
             self.producers[codec].send(topic, key=r.key, value=r.value, headers=[(k, v or b"") for k, v in r.headers], partition=r.partition, timestamp_ms=r.at)
             for r in records
@@ -53,7 +56,7 @@ class KafkaPython(Client):
             future.get(timeout=60)
 
     def consumer(self, group=None):
-        return KafkaConsumer(bootstrap_servers=self.address, group_id=group, enable_auto_commit=False, auto_offset_reset="earliest")
+        return KafkaConsumer(bootstrap_servers=self.address, group_id=group, enable_auto_commit=False, auto_offset_reset="earliest", **SECURED)
 
     def take(self, consumer, n):
         out, deadline, member = [], Deadline(), Member(consumer, "")

@@ -21,7 +21,7 @@ type client struct {
 func main() {
 	c := &client{addr: os.Args[1], producers: map[string]*kafka.Producer{}}
 	var err error
-	if c.admin, err = kafka.NewAdminClient(&kafka.ConfigMap{"bootstrap.servers": c.addr}); err != nil {
+	if c.admin, err = kafka.NewAdminClient(config(kafka.ConfigMap{"bootstrap.servers": c.addr})); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
 	}
@@ -34,6 +34,15 @@ func main() {
 	})
 }
 
+// config is these settings, with those of a secured broker.
+func config(settings kafka.ConfigMap) *kafka.ConfigMap {
+	if steps.Secure() {
+		settings["security.protocol"], settings["sasl.mechanism"], settings["ssl.ca.location"] = "SASL_SSL", "SCRAM-SHA-512", steps.CAFile()
+		settings["sasl.username"], settings["sasl.password"] = steps.User(), steps.Password()
+	}
+	return &settings
+}
+
 // failure is nil for the error value that says "no error".
 func failure(e kafka.Error) error {
 	if e.Code() == kafka.ErrNoError {
@@ -43,7 +52,7 @@ func failure(e kafka.Error) error {
 }
 
 func (c *client) create(ctx context.Context, topic string, partitions int) error {
-	r, err := c.admin.CreateTopics(ctx, []kafka.TopicSpecification{{Topic: topic, NumPartitions: partitions, ReplicationFactor: 1}})
+	r, err := c.admin.CreateTopics(ctx, []kafka.TopicSpecification{{Topic: topic, NumPartitions: partitions, ReplicationFactor: int(steps.Replicas())}})
 	if err != nil {
 		return err
 	}
@@ -54,7 +63,7 @@ func (c *client) produce(ctx context.Context, topic, codec string, rs []steps.Re
 	p := c.producers[codec]
 	if p == nil {
 		var err error
-		if p, err = kafka.NewProducer(&kafka.ConfigMap{"bootstrap.servers": c.addr, "compression.type": codec, "enable.idempotence": true, "linger.ms": 20}); err != nil {
+		if p, err = kafka.NewProducer(config(kafka.ConfigMap{"bootstrap.servers": c.addr, "compression.type": codec, "enable.idempotence": true, "linger.ms": 20})); err != nil {
 			return err
 		}
 		c.producers[codec] = p
@@ -83,11 +92,14 @@ func (c *client) produce(ctx context.Context, topic, codec string, rs []steps.Re
 }
 
 func (c *client) consumer(group string) (*kafka.Consumer, error) {
-	return kafka.NewConsumer(&kafka.ConfigMap{
-		"bootstrap.servers": c.addr, "group.id": group, "enable.auto.commit": false, "auto.offset.reset": "earliest",
+	settings := kafka.ConfigMap{"bootstrap.servers": c.addr, "group.id": group, "enable.auto.commit": false, "auto.offset.reset": "earliest"}
+	if protocol := os.Getenv("GROUP_PROTOCOL"); protocol != "" {
+		settings["group.protocol"] = protocol
+	} else {
 		// A short session: a member closed while its coordinator connection is down does not say that it leaves.
-		"session.timeout.ms": 6000, "heartbeat.interval.ms": 1000,
-	})
+		settings["session.timeout.ms"], settings["heartbeat.interval.ms"] = 6000, 1000
+	}
+	return kafka.NewConsumer(config(settings))
 }
 
 // poll returns the next record or, after a short while or a passing error, nothing.

@@ -9,19 +9,19 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
 
 	"strandline.dev/test/interop/steps"
 )
 
 type client struct {
-	addr  string
 	admin *kadm.Client
 	// producers: one per codec; kept, so that they live through the restart.
 	producers map[string]*kgo.Client
 }
 
 func main() {
-	c := &client{addr: os.Args[1], producers: map[string]*kgo.Client{}}
+	c := &client{producers: map[string]*kgo.Client{}}
 	k, err := c.open()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -36,11 +36,16 @@ func main() {
 }
 
 func (c *client) open(opts ...kgo.Opt) (*kgo.Client, error) {
-	return kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(c.addr), kgo.MetadataMinAge(100 * time.Millisecond)}, opts...)...)
+	all := append([]kgo.Opt{kgo.SeedBrokers(steps.Brokers()...), kgo.MetadataMinAge(100 * time.Millisecond)}, opts...)
+	if steps.Secure() {
+		login := scram.Auth{User: steps.User(), Pass: steps.Password()}
+		all = append(all, kgo.DialTLSConfig(steps.TLS()), kgo.SASL(login.AsSha512Mechanism()))
+	}
+	return kgo.NewClient(all...)
 }
 
 func (c *client) create(ctx context.Context, topic string, partitions int) error {
-	r, err := c.admin.CreateTopic(ctx, int32(partitions), 1, nil, topic)
+	r, err := c.admin.CreateTopic(ctx, int32(partitions), steps.Replicas(), nil, topic)
 	if err != nil {
 		return err
 	}
@@ -107,8 +112,11 @@ func (c *client) read(ctx context.Context, topic string, partition int32, from i
 }
 
 func (c *client) join(_ context.Context, group, topic string) (*steps.Member, error) {
-	k, err := c.open(kgo.ConsumerGroup(group), kgo.ConsumeTopics(topic), kgo.DisableAutoCommit(),
-		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	opts := []kgo.Opt{kgo.ConsumerGroup(group), kgo.ConsumeTopics(topic), kgo.DisableAutoCommit(), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart())}
+	if isConsumerProtocol() {
+		opts = append(opts, kgo.ServerSideBalancer())
+	}
+	k, err := c.open(opts...)
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +180,17 @@ func (c *client) seek(ctx context.Context, topic string, partition int32, to int
 	return rs[0].Offset, nil
 }
 
+// isConsumerProtocol says whether members are to speak the consumer protocol (KIP-848).
+func isConsumerProtocol() bool { return os.Getenv("GROUP_PROTOCOL") == "consumer" }
+
 func (c *client) describe(ctx context.Context, group string) (string, int, error) {
+	if isConsumerProtocol() {
+		r, err := c.admin.DescribeConsumerGroups(ctx, group)
+		if err != nil {
+			return "", 0, err
+		}
+		return r[group].State, len(r[group].Members), r[group].Err
+	}
 	r, err := c.admin.DescribeGroups(ctx, group)
 	if err != nil {
 		return "", 0, err

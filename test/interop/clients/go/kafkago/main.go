@@ -6,28 +6,36 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"time"
 
 	"github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/sasl/scram"
 
 	"strandline.dev/test/interop/steps"
 )
 
 type client struct {
-	addr    string
+	addr    []string
 	admin   *kafka.Client
 	writers map[string]*kafka.Writer
+	// dialer and transport are those of a secured broker; nil for an open one.
+	dialer    *kafka.Dialer
+	transport *kafka.Transport
 }
 
 func main() {
-	addr, err := net.ResolveTCPAddr("tcp", os.Args[1])
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(2)
+	c := &client{addr: steps.Brokers(), writers: map[string]*kafka.Writer{}}
+	if steps.Secure() {
+		login, err := scram.Mechanism(scram.SHA512, steps.User(), steps.Password())
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(2)
+		}
+		c.dialer = &kafka.Dialer{Timeout: 10 * time.Second, DualStack: true, TLS: steps.TLS(), SASLMechanism: login}
+		c.transport = &kafka.Transport{TLS: steps.TLS(), SASL: login}
 	}
-	c := &client{addr: os.Args[1], admin: &kafka.Client{Addr: addr, Timeout: 20 * time.Second}, writers: map[string]*kafka.Writer{}}
+	c.admin = &kafka.Client{Addr: kafka.TCP(c.addr...), Timeout: 20 * time.Second, Transport: c.roads()}
 	const binding = "Reader hands out null and empty alike"
 	steps.Walk(&steps.Client{
 		Lacks:   map[string]string{"keys": binding, "values": binding, "null-headers": binding},
@@ -37,8 +45,16 @@ func main() {
 	})
 }
 
+// roads is nil, which is the library's default, for an open broker.
+func (c *client) roads() kafka.RoundTripper {
+	if c.transport == nil {
+		return nil
+	}
+	return c.transport
+}
+
 func (c *client) create(ctx context.Context, topic string, partitions int) error {
-	r, err := c.admin.CreateTopics(ctx, &kafka.CreateTopicsRequest{Topics: []kafka.TopicConfig{{Topic: topic, NumPartitions: partitions, ReplicationFactor: 1}}})
+	r, err := c.admin.CreateTopics(ctx, &kafka.CreateTopicsRequest{Topics: []kafka.TopicConfig{{Topic: topic, NumPartitions: partitions, ReplicationFactor: int(steps.Replicas())}}})
 	if err != nil {
 		return err
 	}
@@ -49,7 +65,7 @@ func (c *client) produce(ctx context.Context, topic, codec string, rs []steps.Re
 	w := c.writers[codec]
 	if w == nil {
 		w = &kafka.Writer{
-			Addr: kafka.TCP(c.addr), RequiredAcks: kafka.RequireAll, BatchTimeout: 10 * time.Millisecond, MaxAttempts: 50,
+			Addr: kafka.TCP(c.addr...), Transport: c.roads(), RequiredAcks: kafka.RequireAll, BatchTimeout: 10 * time.Millisecond, MaxAttempts: 50,
 			Balancer: kafka.BalancerFunc(func(m kafka.Message, _ ...int) int { return int(m.WriterData.(int32)) }),
 			Compression: map[string]kafka.Compression{
 				"none": 0, "gzip": kafka.Gzip, "snappy": kafka.Snappy, "lz4": kafka.Lz4, "zstd": kafka.Zstd,
@@ -77,7 +93,7 @@ func record(m kafka.Message) steps.Record {
 }
 
 func (c *client) reader(topic string, partition int32) *kafka.Reader {
-	return kafka.NewReader(kafka.ReaderConfig{Brokers: []string{c.addr}, Topic: topic, Partition: int(partition), MaxWait: 200 * time.Millisecond})
+	return kafka.NewReader(kafka.ReaderConfig{Brokers: c.addr, Dialer: c.dialer, Topic: topic, Partition: int(partition), MaxWait: 200 * time.Millisecond})
 }
 
 func (c *client) read(ctx context.Context, topic string, partition int32, from int64, n int) ([]steps.Record, error) {
@@ -99,7 +115,7 @@ func (c *client) read(ctx context.Context, topic string, partition int32, from i
 
 func (c *client) join(_ context.Context, group, topic string) (*steps.Member, error) {
 	r := kafka.NewReader(kafka.ReaderConfig{
-		Brokers: []string{c.addr}, GroupID: group, Topic: topic, StartOffset: kafka.FirstOffset, MaxWait: 200 * time.Millisecond,
+		Brokers: c.addr, Dialer: c.dialer, GroupID: group, Topic: topic, StartOffset: kafka.FirstOffset, MaxWait: 200 * time.Millisecond,
 		ErrorLogger: kafka.LoggerFunc(func(f string, a ...any) { fmt.Fprintf(os.Stderr, f+"\n", a...) }),
 	})
 	return &steps.Member{
@@ -214,7 +230,11 @@ func (c *client) deleteTopic(ctx context.Context, topic string) error {
 }
 
 func (c *client) topics(ctx context.Context) ([]string, error) {
-	r, err := (&kafka.Client{Addr: c.admin.Addr, Transport: &kafka.Transport{}}).Metadata(ctx, &kafka.MetadataRequest{})
+	fresh := &kafka.Transport{}
+	if c.transport != nil {
+		fresh = &kafka.Transport{TLS: c.transport.TLS, SASL: c.transport.SASL}
+	}
+	r, err := (&kafka.Client{Addr: c.admin.Addr, Transport: fresh}).Metadata(ctx, &kafka.MetadataRequest{})
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/IBM/sarama"
+	"github.com/xdg-go/scram"
 
 	"strandline.dev/test/interop/steps"
 )
@@ -22,7 +23,7 @@ type client struct {
 
 func main() {
 	sarama.Logger = log.New(os.Stderr, "sarama ", log.Ltime)
-	c := &client{addr: os.Args[1:2], producers: map[string]sarama.SyncProducer{}}
+	c := &client{addr: steps.Brokers(), producers: map[string]sarama.SyncProducer{}}
 	var err error
 	if c.admin, err = sarama.NewClusterAdmin(c.addr, config()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -41,11 +42,29 @@ func config() *sarama.Config {
 	c.Version = sarama.V2_8_0_0
 	c.Consumer.Offsets.Initial = sarama.OffsetOldest
 	c.Consumer.Offsets.AutoCommit.Enable = false
+	if steps.Secure() {
+		c.Net.TLS.Enable, c.Net.TLS.Config = true, steps.TLS()
+		c.Net.SASL.Enable, c.Net.SASL.Mechanism = true, sarama.SASLTypeSCRAMSHA512
+		c.Net.SASL.User, c.Net.SASL.Password = steps.User(), steps.Password()
+		c.Net.SASL.SCRAMClientGeneratorFunc = func() sarama.SCRAMClient { return &login{} }
+	}
 	return c
 }
 
+// login is SCRAM, which sarama leaves to another package.
+type login struct{ *scram.ClientConversation }
+
+func (l *login) Begin(user, password, authzID string) error {
+	c, err := scram.SHA512.NewClient(user, password, authzID)
+	if err != nil {
+		return err
+	}
+	l.ClientConversation = c.NewConversation()
+	return nil
+}
+
 func (c *client) create(_ context.Context, topic string, partitions int) error {
-	return c.admin.CreateTopic(topic, &sarama.TopicDetail{NumPartitions: int32(partitions), ReplicationFactor: 1}, false)
+	return c.admin.CreateTopic(topic, &sarama.TopicDetail{NumPartitions: int32(partitions), ReplicationFactor: steps.Replicas()}, false)
 }
 
 func (c *client) producer(codec string) (sarama.SyncProducer, error) {

@@ -3,12 +3,15 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::io::BufRead;
+use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeZone, Utc};
 use rskafka::client::partition::{Compression, OffsetAt, PartitionClient, UnknownTopicHandling};
-use rskafka::client::{Client, ClientBuilder};
+use rskafka::client::{Client, ClientBuilder, Credentials, SaslConfig};
 use rskafka::record::{Record, RecordAndOffset};
+use rustls::pki_types::{pem::PemObject, CertificateDer};
+use rustls::{ClientConfig, RootCertStore};
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
@@ -20,6 +23,7 @@ const CODECS: [(&str, Compression); 5] = [
     ("zstd", Compression::Zstd),
 ];
 const NO_GROUPS: &str = "rskafka has no consumer groups";
+const LIST_TIME_MAX: Duration = Duration::from_secs(5);
 const STEP_TIME_MAX: Duration = Duration::from_secs(60);
 
 /// Prints one step's line; the result is false when it failed.
@@ -94,15 +98,25 @@ async fn listed(client: &Client) -> Outcome<usize> {
     Ok(topics().iter().filter(|(name, _)| names.contains(name)).count())
 }
 
+// Of several brokers one may hear of a change some milliseconds after another one has answered it.
+async fn wait_listed(client: &Client, want: usize) -> Outcome<()> {
+    let end = tokio::time::Instant::now() + LIST_TIME_MAX;
+    loop {
+        match listed(client).await? {
+            n if n == want => return Ok(()),
+            n if tokio::time::Instant::now() > end => return Err(format!("{n} topics are listed, want {want}").into()),
+            _ => tokio::time::sleep(Duration::from_millis(50)).await,
+        }
+    }
+}
+
 async fn create(client: &Client) -> Outcome<()> {
     let controller = client.controller_client()?;
+    let replicas = std::env::var("REPLICAS").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
     for (name, partitions) in topics() {
-        controller.create_topic(name, partitions, 1, 5000).await?;
+        controller.create_topic(name, partitions, replicas, 5000).await?;
     }
-    match listed(client).await? {
-        n if n == topics().len() => Ok(()),
-        n => Err(format!("{n} topics are listed").into()),
-    }
+    wait_listed(client, topics().len()).await
 }
 
 async fn codec(client: &Client, name: &str, compression: Compression) -> Outcome<()> {
@@ -181,17 +195,32 @@ async fn delete(client: &Client) -> Outcome<()> {
     for (name, _) in topics() {
         controller.delete_topic(name, 5000).await?;
     }
-    match listed(client).await? {
-        0 => Ok(()),
-        n => Err(format!("{n} topics are still listed").into()),
+    wait_listed(client, 0).await
+}
+
+/// Adds what a secured broker wants: TLS by its CA, and a login.
+fn secured(builder: ClientBuilder) -> ClientBuilder {
+    let Ok(ca) = std::env::var("WALK_CA") else { return builder };
+    let mut roots = RootCertStore::empty();
+    for cert in CertificateDer::pem_file_iter(ca).expect("the CA's file") {
+        roots.add(cert.expect("a certificate")).expect("a CA");
     }
+    let var = |name| std::env::var(name).expect(name);
+    let tls = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("protocol versions")
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    builder
+        .tls_config(Arc::new(tls))
+        .sasl_config(SaslConfig::ScramSha512(Credentials::new(var("WALK_USER"), var("WALK_PASSWORD"))))
 }
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
-    let address = std::env::args().nth(1).expect("the broker's address");
+    let brokers = std::env::args().nth(1).expect("the brokers' addresses");
     println!("version {}", env!("RSKAFKA_VERSION"));
-    let client = ClientBuilder::new(vec![address]).build().await.expect("connect");
+    let client = secured(ClientBuilder::new(brokers.split(',').map(String::from).collect())).build().await.expect("connect");
     let mut ok = report("create", create(&client)).await;
     let mut codecs = true;
     for (name, compression) in CODECS {

@@ -1,0 +1,89 @@
+package certs
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// PEM is the content of the files of an identity. CA may be empty: then nobody is asked for a certificate.
+type PEM struct{ Cert, Key, CA []byte }
+
+func (p PEM) equal(o PEM) bool {
+	return bytes.Equal(p.Cert, o.Cert) && bytes.Equal(p.Key, o.Key) && bytes.Equal(p.CA, o.CA)
+}
+
+// Set is an identity as it was read at one moment. It is not changed after Parse.
+type Set struct {
+	// Own is the certificate, with what leads to the CA, and its key.
+	Own tls.Certificate
+	// CA judges the certificates of others; nil when there is no CA.
+	CA *x509.CertPool
+	// Expires is when the first certificate of Own's chain ends.
+	Expires time.Time
+
+	pem PEM
+}
+
+// Parse reads PEM and checks that the key belongs to the certificate.
+func Parse(p PEM) (*Set, error) {
+	own, err := tls.X509KeyPair(p.Cert, p.Key)
+	if err != nil {
+		return nil, fmt.Errorf("certificate and key: %w", err)
+	}
+	s := &Set{Own: own, Expires: own.Leaf.NotAfter, pem: p}
+	for _, raw := range own.Certificate[1:] {
+		i, err := x509.ParseCertificate(raw)
+		if err != nil {
+			return nil, fmt.Errorf("certificate chain: %w", err)
+		}
+		if i.NotAfter.Before(s.Expires) {
+			s.Expires = i.NotAfter
+		}
+	}
+	if len(p.CA) == 0 {
+		return s, nil
+	}
+	s.CA = x509.NewCertPool()
+	if !s.CA.AppendCertsFromPEM(p.CA) {
+		return nil, errors.New("CA: no certificate in the PEM")
+	}
+	return s, nil
+}
+
+// Check says why a chain, leaf first, is not the CA's, is not valid now, or does not allow one of the uses. Without uses, any will do.
+func (s *Set) Check(chain []*x509.Certificate, uses ...x509.ExtKeyUsage) error {
+	if len(chain) == 0 {
+		return errors.New("no certificate")
+	}
+	if len(uses) == 0 {
+		uses = []x509.ExtKeyUsage{x509.ExtKeyUsageAny}
+	}
+	intermediates := x509.NewCertPool()
+	for _, i := range chain[1:] {
+		intermediates.AddCert(i)
+	}
+	for _, use := range uses {
+		_, err := chain[0].Verify(x509.VerifyOptions{Roots: s.CA, Intermediates: intermediates, KeyUsages: []x509.ExtKeyUsage{use}})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CheckOwn is Check for the identity's own certificate, for a judge.
+func (s *Set) CheckOwn(uses ...x509.ExtKeyUsage) error {
+	chain := make([]*x509.Certificate, 0, len(s.Own.Certificate))
+	for _, raw := range s.Own.Certificate {
+		c, err := x509.ParseCertificate(raw)
+		if err != nil {
+			return err
+		}
+		chain = append(chain, c)
+	}
+	return s.Check(chain, uses...)
+}

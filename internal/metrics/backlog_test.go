@@ -1,0 +1,52 @@
+package metrics
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestR176_R177_R183_Backlogs: a group is the sum, the oldest and the soonest of its partitions; what is unknown is not 0, and no name that a
+// client chose breaks the page.
+func TestR176_R177_R183_Backlogs(t *testing.T) {
+	r := New()
+	r.Broker.Backlogs.Set([]Backlog{
+		{Group: "g", Topic: "t", Partition: 0, Known: true, Lag: 3, Oldest: time.Minute, LossIn: time.Hour, Expires: true},
+		{Group: "g", Topic: "t", Partition: 1, Known: true, Lag: 4, Oldest: time.Second, LossIn: time.Minute, Expires: true},
+		{Group: "g", Topic: "t", Partition: 2},
+		{Group: "away", Topic: "t", Partition: 0},
+		{Group: "\xff", Topic: "t", Known: true}, {Group: "\xfe", Topic: "t", Known: true},
+	})
+	page := func(h http.Handler) string {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+		if w.Code != http.StatusOK {
+			t.Fatal(w.Body)
+		}
+		return w.Body.String()
+	}
+	for text, want := range map[string]string{
+		`strandline_group_lag_records{group="g"} 7`:                         page(r.Handler()),
+		`strandline_group_oldest_unprocessed_seconds{group="g"} 60`:         page(r.Handler()),
+		`strandline_group_time_to_loss_seconds{group="g"} 60`:               page(r.Handler()),
+		`strandline_group_unknown_partitions{group="g"} 1`:                  page(r.Handler()),
+		`strandline_group_lag_records{group="g",partition="1",topic="t"} 4`: page(r.DetailHandler()),
+	} {
+		if !strings.Contains(want, text+"\n") {
+			t.Errorf("%s is missing", text)
+		}
+	}
+	if strings.Contains(page(r.Handler()), `lag_records{group="away"}`) {
+		t.Error("what is unknown has a number")
+	}
+	many := make([]Backlog, 2*groupLabelsMax)
+	for i := range many {
+		many[i] = Backlog{Group: strings.Repeat("x", i+1), Known: true, Lag: 1}
+	}
+	r.Broker.Backlogs.Set(many)
+	if n := strings.Count(page(r.Handler()), "strandline_group_lag_records{"); n != groupLabelsMax+1 {
+		t.Errorf("%d groups have lines", n)
+	}
+}
