@@ -49,22 +49,25 @@ func TestAWipedControllerIsReplacedByItsNewDirectory(t *testing.T) {
 	}
 }
 
+// onLoop runs fn on a node's loop.
+func (m *testMember) onLoop(fn func(*loop)) {
+	_ = m.q.onLoop(context.Background(), func(l *loop) error { fn(l); return nil })
+}
+
 // isVoter says whether a node takes itself for a full voter, with nobody else in its place.
 func (m *testMember) isVoter() (ok bool) {
-	_ = m.q.onLoop(context.Background(), func(l *loop) error {
+	m.onLoop(func(l *loop) {
 		ok = slices.Contains(l.conf.GetVoters(), l.self) && len(l.conf.GetVotersOutgoing()) == 0
-		return nil
 	})
 	return ok
 }
 
 // fullVoters counts the voters of a configuration that is not a joint one, without learners.
 func (m *testMember) fullVoters() (n int) {
-	_ = m.q.onLoop(context.Background(), func(l *loop) error {
+	m.onLoop(func(l *loop) {
 		if len(l.conf.GetVotersOutgoing()) == 0 {
 			n = len(l.conf.GetVoters())
 		}
-		return nil
 	})
 	return n
 }
@@ -214,19 +217,19 @@ func TestALearnerThatWasDroppedLearnsIt(t *testing.T) {
 		c.registered(4)
 		c.agree(c.fill(3))
 		l := c.leader(time.Second)
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-		// It hears that it is a learner, and then nothing more from the leader.
-		ask := membership{Change: addVoter, Voter: l.q.learnerRow(c.nodes[4])}
-		go func() { defer cancel(); _, _ = l.q.changeHere(ctx, ask) }()
-		c.eventually("node 4 is a learner", time.Second, func() bool { return c.nodes[4].q.isMember.Load() })
+		row := learnerRow(c.nodes[4])
+		// Nobody wants it to become a voter, so it stays a learner until the leader, which it hears no more, takes it out.
+		l.onLoop(func(l *loop) {
+			l.proposeChange(change(raftpb.ConfChangeAddLearnerNode, row.RaftID), append(l.tableWithout(row.RaftID), row))
+		})
+		c.eventually("node 4 is a learner", time.Second, func() bool {
+			return c.nodes[4].q.isMember.Load() && slices.Contains(votersOf(l), 4)
+		})
 		c.net.CutBoth(hostOf(l.id), hostOf(4))
-		if err := l.q.onLoop(t.Context(), func(l *loop) error {
-			l.want = nil
-			l.proposeChange(change(raftpb.ConfChangeRemoveNode, ask.Voter.RaftID), l.tableWithout(ask.Voter.RaftID))
-			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
+		l.onLoop(func(l *loop) {
+			l.proposeChange(change(raftpb.ConfChangeRemoveNode, row.RaftID), l.tableWithout(row.RaftID))
+		})
+		c.eventually("node 4 is out", time.Second, func() bool { return !slices.Contains(votersOf(l), 4) })
 		last := c.fill(2)
 		c.eventually("node 4 knows that it is none", 10*time.Second, func() bool {
 			return !c.nodes[4].q.isMember.Load() && c.nodes[4].q.Image().Version() >= last
@@ -238,7 +241,7 @@ func TestALearnerThatWasDroppedLearnsIt(t *testing.T) {
 }
 
 // learnerRow is a node's row of the table.
-func (q *Quorum) learnerRow(m *testMember) metadata.Voter {
+func learnerRow(m *testMember) metadata.Voter {
 	d := m.dir.Identity().DirectoryID
 	id, _ := raftID(d)
 	return metadata.Voter{RaftID: id, Node: m.id, Directory: d, Address: addressOf(m.id)}
