@@ -17,6 +17,8 @@ import (
 
 const goldenFile = "testdata/records.golden"
 
+var goldenProtocols = []Protocol{{Name: "range", Metadata: []byte{0, 1, 0, 0, 0, 1, 0, 6, 'o', 'r', 'd', 'e', 'r', 's', 255, 255, 255, 255, 0, 0, 0, 0}}}
+
 // goldenRecords are one record of each kind, as a shard makes them.
 func goldenRecords(t *testing.T) (names []string, records []KV) {
 	w := newWorld(t, Config{})
@@ -29,7 +31,7 @@ func goldenRecords(t *testing.T) (names []string, records []KV) {
 	keep("offset", w.do(commit), 0)
 	join := Join{
 		Token: 1, Group: "billing", InstanceID: "node-1", ClientID: "app", ClientHost: "/10.0.0.1", ProtocolType: "consumer",
-		Protocols:      []Protocol{{Name: "range", Metadata: []byte{0, 1, 0, 0, 0, 1, 0, 6, 'o', 'r', 'd', 'e', 'r', 's', 255, 255, 255, 255, 0, 0, 0, 0}}},
+		Protocols:      goldenProtocols,
 		SessionTimeout: 45 * time.Second, RebalanceTimeout: 5 * time.Minute, Random: kafka.ID{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16},
 	}
 	m := w.do(join).Replies[0].Response.(*JoinReply)
@@ -64,6 +66,16 @@ func goldenRecords(t *testing.T) (names []string, records []KV) {
 	e = w.do(DeleteGroups{Token: 6, Groups: []string{"shipping"}})
 	keep("consumer-target-epoch-tombstone", e, 0)
 	keep("consumer-epoch-tombstone", e, 1)
+	// A classic group takes up a member of the consumer protocol: what the classic one said is kept with it.
+	m = w.do(join).Replies[0].Response.(*JoinReply)
+	owned := []byte{0, 0, 0, 0, 0, 1, 0, 6, 'o', 'r', 'd', 'e', 'r', 's', 0, 0, 0, 1, 0, 0, 0, 2, 255, 255, 255, 255} // orders/2
+	w.do(Sync{
+		Token: 7, Group: "billing", MemberID: m.MemberID, InstanceID: "node-1", Generation: 1, Assignments: []MemberAssignment{{m.MemberID, owned}},
+	})
+	member.Group, member.Epoch, member.InstanceID, member.Reader = "billing", 0, nil, "User:ann\x00/10.0.0.1"
+	e = w.do(member)
+	keep("consumer-member-classic", e, 1)
+	keep("consumer-member-reader", e, 7)
 	return names, records
 }
 
@@ -144,10 +156,24 @@ func TestP33_GoldenRecordsAreRead(t *testing.T) {
 	if c.State != "Stable" || c.Epoch != 1 || c.Assignor != "range" || len(c.Members) != 1 || !reflect.DeepEqual(c.Members[0], want2) {
 		t.Errorf("described as %+v", c)
 	}
-	w.log = records
+	gone := len(records) - 2
+	w.log = records[:gone]
 	w.restart(0, false)
 	if len(w.shard.groups) != 0 {
 		t.Errorf("after the tombstones %d groups are left", len(w.shard.groups))
+	}
+	w.log = records[gone:]
+	w.restart(0, false)
+	for id, m := range w.shard.groups["billing"].consumer.members {
+		switch {
+		case id == "m" && m.classic == nil && m.reader == "User:ann\x00/10.0.0.1":
+		case id != "m" && m.reader == "" && m.classic.isSame(&classicWords{sessionMs: 45_000, protocols: goldenProtocols}):
+		default:
+			t.Errorf("member %q was read as %+v", id, m.subscription)
+		}
+	}
+	if n := len(w.shard.groups["billing"].consumer.members); n != 2 {
+		t.Errorf("%d members, not 2", n)
 	}
 }
 
@@ -224,7 +250,7 @@ func FuzzApply(f *testing.F) {
 		}
 		w.shard = s
 		w.log = append(records, KV{key, value})
-		s.Step(Loaded{}, w.now)
+		w.do(Loaded{})
 		w.checkBooks()
 		w.do(ListGroups{Token: 1})
 		w.do(FetchOffsets{Token: 1, Group: "billing", All: true, CurrentID: func(string) kafka.TopicID { return kafka.TopicID{} }})
