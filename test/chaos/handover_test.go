@@ -367,11 +367,14 @@ func (h *handover) round(n int) {
 	if err := h.c.StartAll(within(t, healMax)); err != nil {
 		t.Fatal(err)
 	}
+	started := time.Since(began)
 	h.join()
 	h.until("every member has its share", h.shared)
+	shared := time.Since(began)
 	if err := h.c.Whole(within(t, healMax), 3, topicName, offsetsTopic); err != nil {
 		t.Fatal(err)
 	}
+	t.Logf("round %d: all nodes up after %v, every member has its share after %v, all replicas in sync after %v", n, started, shared, time.Since(began))
 }
 
 // audited compares what is stored with what was confirmed and sent (P30).
