@@ -35,16 +35,18 @@ func startDemo(t *testing.T, tmp string) *startedDemo {
 		t.Fatal(err)
 	}
 	d.lines = bufio.NewScanner(out)
-	for d.lines.Scan() {
+	began := false
+	for !began && d.lines.Scan() {
 		if _, rest, ok := strings.Cut(d.lines.Text(), "process "); ok {
 			var pid int
 			_, _ = fmt.Sscan(rest, &pid)
 			_, kafka, _ := strings.Cut(rest, "kafka=")
 			d.brokers, d.kafkas = append(d.brokers, pid), append(d.kafkas, kafka)
 		}
-		if strings.Contains(d.lines.Text(), " 3. ") {
-			break
-		}
+		began = strings.Contains(d.lines.Text(), " 3. ")
+	}
+	if !began {
+		t.Fatalf("it ended before step 3: %v, %s", d.cmd.Wait(), d.stderr.String())
 	}
 	if len(d.brokers) != demoBrokers {
 		t.Errorf("broker processes %v, want %d", d.brokers, demoBrokers)

@@ -80,7 +80,9 @@ type Controller struct {
 	reign    *reign
 	taking   *takeOver
 	tookOver uint64
-	// probing are the brokers that are being dialled, due those that are gone and not fenced yet; checked is when the sessions were looked at.
+	// missed are those whose connections have broken while this node led and did not decide. probing are the brokers that are being dialled, due
+	// those that are gone and not fenced yet; checked is when the sessions were looked at.
+	missed  []peer.Identity
 	probing []kafka.NodeID
 	due     []metadata.FenceBroker
 	checked time.Time

@@ -47,7 +47,7 @@ func (c *Controller) startTakeOver(ctx context.Context, image *metadata.Image, t
 		}
 	}
 	if c.peers == nil || len(others) == 0 || c.tookOver == term {
-		c.beginReign(image, term, nil)
+		c.beginReign(ctx, image, term, nil)
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, takeOverMax)
@@ -107,7 +107,13 @@ func (c *Controller) refusesDials(ctx context.Context, node kafka.NodeID) bool {
 
 // lost looks after a broker whose connection has broken: if the process is gone, waiting for its session to end would only cost time.
 func (c *Controller) lost(ctx context.Context, who peer.Identity) {
-	if c.reign == nil || who.Node == c.node || slices.Contains(c.probing, who.Node) {
+	if c.reign == nil {
+		if len(c.missed) < goneMax {
+			c.missed = append(c.missed, who) // a reign may be about to begin
+		}
+		return
+	}
+	if who.Node == c.node || slices.Contains(c.probing, who.Node) {
 		return
 	}
 	b := c.reign.working.Broker(who.Node)
@@ -122,7 +128,7 @@ func (c *Controller) lost(ctx context.Context, who peer.Identity) {
 // afterProbe fences a broker whose process is gone.
 func (c *Controller) afterProbe(p probed) {
 	c.probing = slices.DeleteFunc(c.probing, func(n kafka.NodeID) bool { return n == p.fence.Node })
-	if c.reign == nil || !p.refused {
+	if !p.refused {
 		return
 	}
 	c.due = append(c.due, p.fence)

@@ -56,6 +56,9 @@ func (c *Controller) observe(ctx context.Context, image *metadata.Image, l quoru
 	if c.taking != nil && (!l.Leading || l.Term != c.taking.term) {
 		c.dropTakeOver()
 	}
+	if !l.Leading {
+		c.missed, c.due = nil, nil
+	}
 	if c.reign != nil {
 		c.release(image.Version())
 		c.rebase(image)
@@ -72,7 +75,7 @@ func (c *Controller) observe(ctx context.Context, image *metadata.Image, l quoru
 	case c.taking.done:
 		dead := c.taking.found
 		c.dropTakeOver()
-		c.beginReign(image, l.Term, dead)
+		c.beginReign(ctx, image, l.Term, dead)
 	}
 }
 
@@ -88,7 +91,8 @@ func (c *Controller) rebase(image *metadata.Image) {
 }
 
 // beginReign starts to decide. The dead are fenced before anything else is looked at, and whatever they led is led by others with the same entry.
-func (c *Controller) beginReign(image *metadata.Image, term uint64, dead []metadata.FenceBroker) {
+// Then come those whose connections have broken since: a reign may end and begin again within a term, and what happened in between is known to nobody else.
+func (c *Controller) beginReign(ctx context.Context, image *metadata.Image, term uint64, dead []metadata.FenceBroker) {
 	now := time.Now()
 	c.reign = &reign{term: term, working: image, last: image.Version(), began: now, balanced: now}
 	c.tookOver = term
@@ -98,6 +102,11 @@ func (c *Controller) beginReign(image *metadata.Image, term uint64, dead []metad
 	calls := c.fences(dead, "at the take-over: nobody listens at its address")
 	calls = append(calls, c.own(metadata.FinishTopics{}))
 	c.round(append(calls, c.expiry()...))
+	missed := c.missed
+	c.missed = nil
+	for _, who := range missed {
+		c.lost(ctx, who)
+	}
 }
 
 // release answers what waited for entries up to version.
@@ -127,7 +136,7 @@ func (c *Controller) endReign(why string) {
 		return
 	}
 	r := c.reign
-	c.reign, c.due = nil, nil
+	c.reign = nil
 	c.reigning.Store(0)
 	c.log.Info("no longer active controller", "term", r.term, "why", why, "waiting", len(r.parked))
 	for _, p := range r.parked {

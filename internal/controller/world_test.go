@@ -292,6 +292,9 @@ func (c *cluster) registered(id kafka.NodeID) *testNode {
 	if err := n.link.Register(ctx); err != nil {
 		c.t.Fatalf("node %v: %v", id, err)
 	}
+	// It has sent a heartbeat, so there is a connection whose end tells of its own: a node that dies before is found by its session's time-out.
+	time.Sleep(heartbeatEvery + time.Millisecond)
+	synctest.Wait()
 	return n
 }
 
