@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -50,14 +52,7 @@ func (st *story) createTopic(ctx context.Context) error {
 	if _, err := admin.CreateTopic(ctx, demoPartitions, demoReplicas, wanted, demoTopic); err != nil {
 		return fmt.Errorf("create %s: %s", demoTopic, reason(err))
 	}
-	resources, err := admin.DescribeTopicConfigs(ctx, demoTopic)
-	if err != nil {
-		return fmt.Errorf("describe %s: %s", demoTopic, reason(err))
-	}
-	r, err := resources.On(demoTopic, nil)
-	if err == nil {
-		err = r.Err
-	}
+	r, err := describeCreated(ctx, admin)
 	if err != nil {
 		return fmt.Errorf("describe %s: %s", demoTopic, reason(err))
 	}
@@ -73,6 +68,26 @@ func (st *story) createTopic(ctx context.Context) error {
 		demoTopic, demoPartitions, demoReplicas, demoBrokers, demoMinISR, synced)
 	st.say("   acknowledged means on the disks of all replicas in sync, of at least %d; record ids are remembered for %s ms", demoMinISR, window)
 	return nil
+}
+
+// describeCreated asks for the settings of the topic until the broker that is asked has heard of it: another one than the one that created it may have
+// its news a moment later.
+func describeCreated(ctx context.Context, admin *kadm.Client) (kadm.ResourceConfig, error) {
+	for {
+		resources, err := admin.DescribeTopicConfigs(ctx, demoTopic)
+		if err != nil {
+			return kadm.ResourceConfig{}, err
+		}
+		r, err := resources.On(demoTopic, nil)
+		if err = cmp.Or(err, r.Err); !errors.Is(err, kerr.UnknownTopicOrPartition) {
+			return r, err
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			return r, fmt.Errorf("%w: %w", err, ctx.Err())
+		}
+	}
 }
 
 // waitInSync waits until every partition has a leader and all replicas in sync, in the eyes of a broker other than one.
