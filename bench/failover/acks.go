@@ -6,27 +6,37 @@ import (
 	"sync"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"strandline.dev/client"
 	"strandline.dev/test/chaos/rig"
 )
 
 // writer writes to every partition at a steady pace until it is ended.
 type writer struct {
+	began time.Time // what its record ids begin with
+	stop  func()
+
 	mu     sync.Mutex
 	acks   [][]time.Time
 	failed int
-	stop   func()
 }
 
 // begin starts a client that writes to all partitions.
-func begin(ctx context.Context, o options, c *rig.Cluster, client string) (*writer, error) {
-	w := &writer{acks: make([][]time.Time, o.partitions)}
-	switch client {
+func begin(ctx context.Context, o options, c *rig.Cluster, name string) (*writer, error) {
+	w := &writer{began: time.Now(), acks: make([][]time.Time, o.partitions)}
+	switch name {
 	case "raw":
 		return w, w.raw(ctx, o, c)
 	case "kgo":
 		return w, w.kgo(o, c)
 	}
-	return nil, fmt.Errorf("client %q: raw or kgo", client)
+	return nil, fmt.Errorf("client %q: raw or kgo", name)
+}
+
+// recordID is the header with the id of the nth record of a partition.
+func (w *writer) recordID(p, n int) kgo.RecordHeader {
+	return kgo.RecordHeader{Key: client.RecordIDHeader, Value: fmt.Appendf(nil, "%x-%d-%d", w.began.UnixNano(), p, n)}
 }
 
 func (w *writer) end() { w.stop() }

@@ -42,7 +42,11 @@ func (w *writer) kgo(o options, c *rig.Cluster) error {
 		for ctx.Err() == nil {
 			for due := int(time.Since(begin).Seconds() * float64(o.rate)); sent < due; sent++ {
 				p := sent % o.partitions
-				cl.Produce(ctx, &kgo.Record{Topic: topic, Partition: int32(p), Value: make([]byte, 1024)}, func(_ *kgo.Record, err error) {
+				one := &kgo.Record{Topic: topic, Partition: int32(p), Value: make([]byte, 1024)}
+				if o.recordIDs {
+					one.Headers = []kgo.RecordHeader{w.recordID(p, sent)}
+				}
+				cl.Produce(ctx, one, func(_ *kgo.Record, err error) {
 					switch {
 					case err == nil:
 						w.acked(p)

@@ -26,7 +26,7 @@ const topic = "failover"
 type options struct {
 	binary, dir, only, clients, flush string
 	rounds, partitions, rate, beside  int
-	keep                              bool
+	keep, recordIDs                   bool
 	log                               string
 	kgoTimeout                        time.Duration
 }
@@ -44,6 +44,7 @@ func main() {
 	flag.IntVar(&o.rate, "rate", 2000, "records a second over all partitions")
 	flag.StringVar(&o.log, "log", "", "a file for what franz-go says it does, to see which answers it gets; it slows the client")
 	flag.DurationVar(&o.kgoTimeout, "kgo-timeout", 0, "franz-go's ProduceRequestTimeout and RequestTimeoutOverhead each; 0 leaves its 10s")
+	flag.BoolVar(&o.recordIDs, "record-ids", false, "every record has an id, and the topic keeps the ids of two minutes")
 	flag.BoolVar(&o.keep, "keep", false, "keep the directory with the logs of the nodes")
 	flag.Parse()
 	if err := run(o); err != nil {
@@ -109,6 +110,9 @@ func measure(o options, client string, proxied bool, list []scenario) (out []fig
 		return nil, err
 	}
 	configs := map[string]string{"strandline.flush": o.flush, "min.insync.replicas": "2"}
+	if o.recordIDs {
+		configs["strandline.dedup.window.ms"] = "120000"
+	}
 	if err := c.CreateTopic(ctx, rig.Topic{Name: topic, Partitions: int32(o.partitions), Replicas: 3, Configs: configs}); err != nil {
 		return nil, err
 	}

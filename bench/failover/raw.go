@@ -115,7 +115,7 @@ func (w *writer) raw(ctx context.Context, o options, c *rig.Cluster) error {
 	running.Go(func() { l.run(ctx, c) })
 	pace := time.Second * time.Duration(o.partitions) / time.Duration(o.rate)
 	for p := range parts {
-		one := &series{w: w, c: c, l: l, p: p, pace: pace}
+		one := &series{w: w, c: c, l: l, p: p, pace: pace, ids: o.recordIDs}
 		running.Go(func() { one.run(ctx, pace*time.Duration(p)/time.Duration(len(parts))) })
 	}
 	return nil
@@ -128,6 +128,8 @@ type series struct {
 	l    *leaders
 	p    int
 	pace time.Duration
+	ids  bool // each record has an id, kept when it is written again
+	n    int  // acknowledged writes
 
 	conn *raw.Conn // nil when there is none; to the leader that it was dialled for
 	to   int32
@@ -153,6 +155,7 @@ func (s *series) run(ctx context.Context, first time.Duration) {
 		s.l.look(s.p, !ok)
 		if ok {
 			s.w.acked(s.p)
+			s.n++
 			due = later(due.Add(s.pace))
 			continue
 		}
@@ -200,7 +203,7 @@ func (s *series) write(ctx context.Context, changed <-chan struct{}) bool {
 			}
 		}
 	}()
-	r, err := s.conn.Do(ctx, request(s.p))
+	r, err := s.conn.Do(ctx, s.request())
 	if err != nil {
 		s.drop()
 		return false
@@ -212,14 +215,20 @@ func (s *series) write(ctx context.Context, changed <-chan struct{}) bool {
 	return answer.ErrorCode == 0
 }
 
-func request(p int) *kmsg.ProduceRequest {
+func (s *series) request() *kmsg.ProduceRequest {
 	req := kmsg.NewPtrProduceRequest()
 	req.Acks, req.TimeoutMillis = -1, int32(tryMax.Milliseconds())
 	t := kmsg.NewProduceRequestTopic()
 	t.Topic = topic
 	part := kmsg.NewProduceRequestTopicPartition()
-	part.Partition = int32(p)
+	part.Partition = int32(s.p)
 	part.Records = payload
+	if s.ids {
+		b := record.NewBuilder(record.None)
+		id := s.w.recordID(s.p, s.n)
+		b.Add(0, nil, make([]byte, 1024), []record.Header{{Key: id.Key, Value: id.Value}})
+		part.Records = b.Build()
+	}
 	t.Partitions = append(t.Partitions, part)
 	req.Topics = append(req.Topics, t)
 	return req
