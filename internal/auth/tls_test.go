@@ -80,7 +80,7 @@ func TestSecurity4_FilesAreReplacedUnderLoad(t *testing.T) {
 						t.Errorf("a client is shown %q: %v", name, err)
 						return
 					}
-					time.Sleep(500 * time.Millisecond)
+					time.Sleep(time.Second)
 				}
 			})
 		}
