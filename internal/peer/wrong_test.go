@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"maps"
 	"testing"
 	"time"
 
@@ -18,31 +17,31 @@ import (
 func TestSecurity4_WrongCertificatesBetweenNodes(t *testing.T) {
 	ca := certstest.NewAuthority(t, "strandline")
 	third := certstest.Wanted{Name: "n", URIs: []string{NodeURI(3)}}
-	shown := map[string]tls.Certificate{"of a chain of ten": ca.Chain(third, 10)}
-	good := len(shown)
-	maps.Copy(shown, ca.Wrong(third))
+	wrong := ca.Wrong(third)
 	for name, use := range map[string]x509.ExtKeyUsage{"that only serves": x509.ExtKeyUsageServerAuth, "that only dials": x509.ExtKeyUsageClientAuth} {
 		w := third
 		w.Uses = []x509.ExtKeyUsage{use}
-		shown[name] = certstest.Pair(t, ca.Issue(w))
+		wrong[name] = certstest.Pair(t, ca.Issue(w))
 	}
+	long := ca.Chain(third, 10)
 	overTCP(t, []*certs.Source{newIdentity(t, ca, 1), newIdentity(t, ca, 2)}, func(n []*testNode) {
-		taken := 0
-		for name, c := range shown {
-			answer := n[1].pose([]tls.Certificate{c}, 3)
-			heard := answer != nil && answer.refusal == ""
-			believed := n[1].dialsAsThree(c)
-			if want := name == "of a chain of ten"; heard != want || believed != want {
-				t.Errorf("a certificate %s: heard %v, believed %v, want %v", name, heard, believed, want)
+		for name, c := range wrong {
+			if answer := n[1].pose([]tls.Certificate{c}, 3); answer != nil {
+				t.Errorf("a certificate %s is heard, and answered with %+v", name, answer)
 			}
-			if heard && believed {
-				taken++
+			if n[1].dialsAsThree(c) {
+				t.Errorf("a certificate %s is believed", name)
 			}
 		}
-		if taken != good {
-			t.Errorf("%d certificates are taken, want %d", taken, good)
+		heard, believed := false, false
+		for end := time.Now().Add(time.Minute); !(heard && believed) && time.Now().Before(end); { // a hello has a second, which a busy machine may not have
+			answer := n[1].pose([]tls.Certificate{long}, 3)
+			heard = heard || answer != nil && answer.refusal == ""
+			believed = believed || n[1].dialsAsThree(long)
 		}
-		n[2].mustAsk(1, KindSubmit, "after all that")
+		if !heard || !believed {
+			t.Errorf("a chain of ten: heard %v, believed %v", heard, believed)
+		}
 	})
 }
 
