@@ -84,14 +84,14 @@ func TestSecurity4_FilesAreReplacedUnderLoad(t *testing.T) {
 				}
 			})
 		}
-		s.replace(issue)
+		s.replaceInBubble(issue)
 		stop()
 		all.Wait()
 	})
 }
 
-// replace makes the files bad, one way after the other, and then good.
-func (s *servedFiles) replace(issue func(name string) certs.PEM) {
+// replaceInBubble makes the files bad, one way after the other, and then good.
+func (s *servedFiles) replaceInBubble(issue func(name string) certs.PEM) {
 	first, second := s.source.Set(), issue("second")
 	expired := s.ca.Issue(certstest.Wanted{Name: "expired", From: time.Now().Add(-9 * time.Hour), Until: time.Now().Add(-time.Hour)})
 	for _, bad := range []certs.PEM{
