@@ -112,6 +112,9 @@ func TestSecurity11_ModesOfSecretFiles(t *testing.T) {
 			t.Errorf("mode %04o: %q, want %q", mode, got, want)
 		}
 	}
+	if err := os.Chmod(ring, 0o644); err != nil {
+		t.Fatal(err)
+	}
 	var log bytes.Buffer
 	c := config.Node{}
 	c.Encryption.Keyring, c.TLS.Key, c.TLS.Cluster.Key, c.Auth.UsersFile = ring, ring, ring, ring
