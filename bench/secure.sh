@@ -46,10 +46,10 @@ run() {
 }
 median() { sort -n "$1" | awk '{v[NR] = $1} END {print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2}'; }
 
-secured=(--profile "$dir/secure/admin.yaml" -X user=bench -X "password=$password")
+secured=(--profile "$dir/secure/admin.yaml" -X user=bench)
 for _ in $(seq "$rounds"); do
   run open --brokers 127.0.0.1:24092
-  run secured "${secured[@]}"
+  STRANDLINE_CLIENT_PASSWORD=$password run secured "${secured[@]}"
 done
 open=$(median "$dir/open.runs") locked=$(median "$dir/secured.runs")
 awk -v o="$open" -v s="$locked" 'BEGIN {printf "open %d, locked down %d records/s: ratio %.2f\n", o, s, s / o; exit s < 0.6 * o}'

@@ -40,13 +40,22 @@ func freePorts(t *testing.T) int {
 	return 0
 }
 
-// command runs one command line of a person whose settings are empty, and returns what it printed.
+// command runs one command line of a person whose settings are empty, and returns what it printed. What comes before the command, NAME=VALUE, is in the
+// environment.
 func command(t *testing.T, stdin string, args ...string) (code int, out, errOut string) {
 	t.Helper()
+	environment := map[string]string{}
+	for len(args) > 0 {
+		name, value, ok := strings.Cut(args[0], "=")
+		if !ok {
+			break
+		}
+		environment[name], args = value, args[1:]
+	}
 	var o, e bytes.Buffer
 	a := newApp()
 	a.stdin, a.stdout, a.stderr = strings.NewReader(stdin), &o, &e
-	a.lookup = func(string) (string, bool) { return "", false }
+	a.lookup = func(name string) (string, bool) { v, ok := environment[name]; return v, ok }
 	nowhere := t.TempDir()
 	a.configDir = func() (string, error) { return nowhere, nil }
 	code = run(args, a)
@@ -77,10 +86,10 @@ func TestR155_InitSecure(t *testing.T) {
 		{"", as("consume", "orders", "-o", "start", "-n", "1", "-g", "billing"), 0, "paid"},
 		{"", as("acl", "explain", "--user", "shop", "--op", "write", "--resource", "topic:orders"), 0, "missing: strandline acl create"},
 		{"open-sesame\n", as("user", "create", "shop", "--password-stdin"), 0, "created"},
-		{"paid\n", as("produce", "orders", "-X", "user=shop", "-X", "password=open-sesame"), 1, "TOPIC_AUTHORIZATION_FAILED"},
+		{"paid\n", as("STRANDLINE_CLIENT_PASSWORD=open-sesame", "produce", "orders", "-X", "user=shop"), 1, "TOPIC_AUTHORIZATION_FAILED"},
 		{"", as("acl", "create", "--user", "shop", "--op", "write", "--resource", "topic:orders"), 0, "shop"},
-		{"shipped\n", as("produce", "orders", "-X", "user=shop", "-X", "password=open-sesame", "-X", "sasl.mechanism=PLAIN"), 0, ""},
-		{"", as("topic", "list", "-X", "password=wrong", "-X", "timeout=3s"), 1, "SASL_AUTHENTICATION_FAILED"},
+		{"shipped\n", as("STRANDLINE_CLIENT_PASSWORD=open-sesame", "produce", "orders", "-X", "user=shop", "-X", "sasl.mechanism=PLAIN"), 0, ""},
+		{"", as("STRANDLINE_CLIENT_PASSWORD=wrong", "topic", "list", "-X", "timeout=3s"), 1, "SASL_AUTHENTICATION_FAILED"},
 		{"", []string{"topic", "list", "--brokers", "127.0.0.1:" + fmt.Sprint(kafkaPort), "-X", "timeout=3s"}, 1, "cannot"},
 	} {
 		code, out, errOut := command(t, one.stdin, one.args...)

@@ -21,7 +21,8 @@ type app struct {
 	lookup         func(string) (string, bool) // the environment
 	configDir      func() (string, error)      // where the profile file lives
 	given          givenFlags
-	ran            bool // the command line was understood (exitCode)
+	ran            bool            // the command line was understood (exitCode)
+	noted          map[string]bool // files that noteMode has told of
 }
 
 func newApp() *app {

@@ -34,6 +34,7 @@ func runNodes(ctx context.Context, all []node.Options, out, errOut io.Writer) er
 		if len(all) > 1 {
 			all[i].Log = log.With("node", all[i].Config.Node.ID)
 		}
+		warnOfModes(all[i].Log, all[i].Config)
 	}
 	nodes, err := node.StartAll(ctx, all)
 	if err != nil && ctx.Err() != nil {

@@ -60,7 +60,7 @@ func (a *app) addGlobalFlags(root *cobra.Command) {
 	f.StringVar(&g.brokers, "brokers", "", "brokers to start from, `host:port,...` (env STRANDLINE_BROKERS, default 127.0.0.1:9092)")
 	f.StringVar(&g.http, "http", "", "HTTP address of a broker, `URL` (env STRANDLINE_HTTP, default http://127.0.0.1:8080)")
 	f.StringVar(&g.profile, "profile", "", "profile `NAME` of the profile file, or a file of profiles by its path, with a / in it (env STRANDLINE_PROFILE, default: the \"default\" entry)")
-	f.StringArrayVarP(&g.overrides, "set", "X", nil, "client setting `key=value`: brokers, http, output, timeout, client.id, tls, tls.ca, tls.cert, tls.key, sasl.mechanism, user, password (repeatable)")
+	f.StringArrayVarP(&g.overrides, "set", "X", nil, "client setting `key=value`: brokers, http, output, timeout, client.id, tls, tls.ca, tls.cert, tls.key, sasl.mechanism, user (repeatable); a password is given in STRANDLINE_CLIENT_PASSWORD or a profile")
 	f.StringVarP(&g.output, "output", "o", "", "`text|json`: a table, or one JSON object a line (env STRANDLINE_OUTPUT, default text)")
 	f.BoolVar(&g.noHeader, "no-header", false, "leave out the heading line of tables")
 	f.BoolVarP(&g.yes, "yes", "y", false, "answer yes to every question")
@@ -77,6 +77,9 @@ func (a *app) settings() (settings, error) {
 		return settings{}, err
 	}
 	typed := map[string]string{"brokers": a.given.brokers, "http": a.given.http, "output": a.given.output}
+	if err := noSecretInURL(cmp.Or(typed["http"], overrides["http"])); err != nil {
+		return settings{}, err
+	}
 	value := make(map[string]string, len(knobs))
 	fromPerson := make(map[string]bool, len(knobs))
 	for _, k := range knobs {
@@ -98,6 +101,7 @@ func (a *app) settings() (settings, error) {
 	if s.security, err = securityOptions(value); err != nil {
 		return settings{}, err
 	}
+	a.noteMode(value["tls.key"])
 	s.tls = value["tls"] == "true"
 	s.brokers, err = parseBrokers(value["brokers"])
 	return s, err
@@ -147,6 +151,9 @@ func parseOverrides(pairs []string) (map[string]string, error) {
 		}
 		if err := checkKnob(k); err != nil {
 			return nil, usagef("-X: %w", err)
+		}
+		if k == "password" {
+			return nil, usagef("-X password: other users of this machine can see a command line; give it in STRANDLINE_CLIENT_PASSWORD or in a profile")
 		}
 		values[k] = v
 	}
@@ -205,6 +212,9 @@ func (a *app) loadProfile() (map[string]string, error) {
 		if err := checkKnob(key); err != nil {
 			return nil, usagef("profile %q in %s: %w", wanted, name, err)
 		}
+	}
+	if profile["password"] != "" {
+		a.noteMode(name)
 	}
 	return profile, nil
 }

@@ -3,6 +3,7 @@ package auth
 import (
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/asn1"
 	"errors"
 	"fmt"
 	"hash"
@@ -139,6 +140,33 @@ func TestSecurity4_NamesThatLookLikeAnothers(t *testing.T) {
 	} {
 		if got := principal(n); got == "admin" {
 			t.Errorf("%q is taken for the administrator", n.String())
+		}
+	}
+}
+
+// TestSecurity4_SeveralCommonNames: a name with more than one common name is not taken for one that has only the last of them.
+func TestSecurity4_SeveralCommonNames(t *testing.T) {
+	rules, err := ParseNameRules("DEFAULT")
+	if err != nil {
+		t.Fatal(err)
+	}
+	common := func(names ...string) *x509.Certificate {
+		var all pkix.RDNSequence
+		for _, n := range names {
+			all = append(all, pkix.RelativeDistinguishedNameSET{{Type: []int{2, 5, 4, 3}, Value: n}})
+		}
+		c := &x509.Certificate{}
+		if c.RawSubject, err = asn1.Marshal(all); err != nil {
+			t.Fatal(err)
+		}
+		c.Subject.FillFromRDNSequence(&all)
+		return c
+	}
+	for want, c := range map[string]*x509.Certificate{
+		"CN=admin": common("admin"), "CN=admin,CN=guests": common("guests", "admin"), "CN=guests,CN=admin": common("admin", "guests"), `CN=admin\,CN=guests`: common("admin,CN=guests"),
+	} {
+		if id, err := rules.Identify(c); err != nil || id.Principal.Name != want {
+			t.Errorf("%q is %+v, %v", want, id, err)
 		}
 	}
 }

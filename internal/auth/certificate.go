@@ -2,6 +2,8 @@ package auth
 
 import (
 	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/asn1"
 	"errors"
 	"fmt"
 	"regexp"
@@ -85,7 +87,7 @@ func cutSlash(s string) (before, after string, ok bool) {
 
 // Identify is the identity of a client by its certificate, which has been verified.
 func (r *NameRules) Identify(cert *x509.Certificate) (*Identity, error) {
-	dn := cert.Subject.String()
+	dn := subjectOf(cert)
 	for _, one := range r.list {
 		name := dn
 		if one.pattern != nil {
@@ -108,3 +110,26 @@ func (r *NameRules) Identify(cert *x509.Certificate) (*Identity, error) {
 	}
 	return nil, fmt.Errorf("%w: no rule of tls.principal.rules matches the certificate's name %.100q", ErrCredentials, dn)
 }
+
+// subjectOf is the name in a certificate as RFC 2253 writes it. Of several common names the standard library keeps the last one alone, so that
+// CN=admin,CN=guests and CN=admin would be the same; such a name is written whole, the part that was encoded last first.
+func subjectOf(cert *x509.Certificate) string {
+	var whole pkix.RDNSequence
+	if rest, err := asn1.Unmarshal(cert.RawSubject, &whole); err != nil || len(rest) > 0 {
+		return cert.Subject.String()
+	}
+	seen := map[string]bool{}
+	for _, set := range whole {
+		for _, part := range set {
+			kind := part.Type.String()
+			if isSingle[kind] && seen[kind] {
+				return whole.String()
+			}
+			seen[kind] = true
+		}
+	}
+	return cert.Subject.String()
+}
+
+// isSingle are the parts of which pkix.Name keeps one: common name and serial number.
+var isSingle = map[string]bool{"2.5.4.3": true, "2.5.4.5": true}

@@ -74,7 +74,8 @@ func (d *door) identify(r *http.Request) (*caller, *problem) {
 	return c, nil
 }
 
-// stranger refuses a request whose sender has not proved who it is. Like a failed login of a Kafka client it is counted, logged and in the audit trail.
+// stranger refuses a request whose sender has not proved who it is. Like a failed login of a Kafka client it is counted, logged and in the audit trail,
+// and answered after a pause: a connection is good for a few guesses a second.
 func (d *door) stranger(r *http.Request, mechanism string, err error) *problem {
 	if s := d.cfg.Server(); s != nil {
 		s.LoginFailed(r.RemoteAddr, clientID, mechanism, err)

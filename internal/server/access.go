@@ -48,12 +48,14 @@ func (s *Server) showLoginFailures() {
 	s.cfg.Metrics.AuthFailures.WithLabelValues(noMechanism, missing)
 }
 
-// LoginFailed counts, logs and notes a failed login at a door without connections: from where, by which client, by which mechanism ("": none).
+// LoginFailed counts, logs and notes a failed login at a door without connections: from where, by which client, by which mechanism ("": none). It
+// returns when the failure may be answered, whatever has become of the client: one that has closed its half of a connection can have sent more guesses.
 func (s *Server) LoginFailed(peer, client, mechanism string, err error) {
 	if mechanism == "" {
 		mechanism = noMechanism
 	}
 	s.loginFailed(&Call{Principal: kafka.Anonymous, Peer: peer, ClientID: client}, mechanism, err)
+	<-time.After(loginFailedDelay)
 }
 
 // loginFailed counts, logs and notes a failed login.

@@ -355,14 +355,6 @@ func describeReplicas(img *metadata.Image, ev metadata.Event, what, before, afte
 			state(name, p.TP.Partition)
 			after.add("%s-%d: the longest of %v; acknowledged records may be lost", name, p.TP.Partition, p.Ends)
 		}
-	case metadata.PurgeTopic:
-		name := ev.ID.String()
-		if t := img.TopicByID(ev.ID); t != nil {
-			name = t.Name
-		}
-		what.add("Topic:%s", name)
-		before.add("%s: in the trash, id %v", name, ev.ID)
-		after.add("%s: gone, with its records", name)
 	case metadata.RemoveBroker:
 		what.add("Broker:%v", ev.Node)
 		if b := img.Broker(ev.Node); b != nil {

@@ -244,6 +244,26 @@ func TestSecurity5_FailuresHoldUpNobody(t *testing.T) {
 	}
 }
 
+// Security test 5: a connection is good for one guess, and its answer comes after a pause.
+func TestSecurity5_OneGuessForAConnection(t *testing.T) {
+	b := newTestBroker(t, testOptions{door: Door{SASL: allMechanisms}})
+	b.addUser("a", metadata.ScramSHA512)
+	for _, guess := range []string{"\x00a\x00wrong", "\x00nobody\x00wrong", "\x00a\x00", ""} {
+		c := b.dial()
+		ask[*kmsg.SASLHandshakeResponse](c, newHandshake(1, auth.Plain))
+		began := time.Now()
+		wrong, right := newAuthenticate(2, guess), newAuthenticate(2, "\x00a\x00"+testPassword)
+		n := c.send(wrong, newHandshake(1, auth.Plain), right)
+		if r := c.read(wrong, n).(*kmsg.SASLAuthenticateResponse); r.ErrorCode != int16(kafka.SASLAuthenticationFailed) {
+			t.Errorf("%q: %+v", guess, r)
+		}
+		if took := time.Since(began); took < loginFailedDelay {
+			t.Errorf("%q is answered after %v", guess, took)
+		}
+		c.closed()
+	}
+}
+
 // failLogin tries a wrong password, whatever comes of it.
 func failLogin(address string) {
 	conn, err := net.DialTimeout("tcp", address, 5*time.Second)

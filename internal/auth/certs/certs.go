@@ -2,12 +2,17 @@ package certs
 
 import (
 	"bytes"
+	"crypto/rsa"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"time"
 )
+
+// rsaBitsMax is the largest RSA key that crypto/tls takes from the other side of a connection.
+const rsaBitsMax = 8192
 
 // PEM is the content of the files of an identity. CA may be empty: then nobody is asked for a certificate.
 type PEM struct{ Cert, Key, CA []byte }
@@ -30,6 +35,9 @@ type Set struct {
 
 // Parse reads PEM and checks that the key belongs to the certificate.
 func Parse(p PEM) (*Set, error) {
+	if err := checkKeySize(p.Cert); err != nil {
+		return nil, err
+	}
 	own, err := tls.X509KeyPair(p.Cert, p.Key)
 	if err != nil {
 		return nil, fmt.Errorf("certificate and key: %w", err)
@@ -52,6 +60,23 @@ func Parse(p PEM) (*Set, error) {
 		return nil, errors.New("CA: no certificate in the PEM")
 	}
 	return s, nil
+}
+
+// checkKeySize refuses a certificate whose RSA key is larger than rsaBitsMax. It comes before the key is read, which such a one makes slow.
+func checkKeySize(chain []byte) error {
+	for rest := chain; ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			return nil // what else is wrong the standard library says
+		}
+		c, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			continue
+		}
+		if k, ok := c.PublicKey.(*rsa.PublicKey); ok && k.N.BitLen() > rsaBitsMax {
+			return fmt.Errorf("certificate: %.100q has an RSA key of %d bits; clients refuse those of more than %d", c.Subject, k.N.BitLen(), rsaBitsMax)
+		}
+	}
 }
 
 // Check says why a chain, leaf first, is not the CA's, is not valid now, or does not allow one of the uses. Without uses, any will do.

@@ -3,6 +3,7 @@ package certs_test
 import (
 	"bytes"
 	"context"
+	"encoding/pem"
 	"errors"
 	"log/slog"
 	"os"
@@ -131,6 +132,10 @@ func TestBadFilesAreRefused(t *testing.T) {
 		}, "tls.cluster.key"},
 		{"too large", func(_ *certstest.Authority, d *disk) { d.write("ca", make([]byte, 2<<20)) }, "tls.cluster.ca"},
 		{"its judge", func(ca *certstest.Authority, d *disk) { d.writeAll(ca.Issue(certstest.Wanted{Name: "wrong"})) }, "refused by its judge"},
+		{"a huge key", func(ca *certstest.Authority, d *disk) {
+			huge := ca.Wrong(certstest.Wanted{Name: "x"})["with an RSA key of 16384 bits"]
+			d.write("cert", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: huge.Certificate[0]}))
+		}, "an RSA key of 16384 bits; clients refuse those of more than 8192"},
 		{"an old one", func(ca *certstest.Authority, d *disk) {
 			d.writeAll(ca.Issue(certstest.Wanted{From: time.Now().Add(-9 * time.Hour), Until: time.Now().Add(-time.Hour)}))
 		}, "expired"},

@@ -2,7 +2,6 @@ package systest
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"strconv"
 	"sync"
@@ -262,5 +261,5 @@ func (addr) Network() string { return "tcp" }
 func (a addr) String() string { return string(a) }
 
 func opError(op, address string, err error) error {
-	return &net.OpError{Op: op, Net: "tcp", Addr: addr(address), Err: fmt.Errorf("%w", err)}
+	return &net.OpError{Op: op, Net: "tcp", Addr: addr(address), Err: err}
 }
