@@ -50,6 +50,7 @@ var drills = []drill{
 	{"slow", 3, []string{"StrandlineSlowAcknowledgements", "StrandlineISRShrinks", "StrandlinePublishErrorBudgetBurns", "StrandlineManyRetries"}, true, drillBubbleSlow},
 	{"damage", 1, []string{"StrandlineCorruptBatches", "StrandlineFetchErrorBudgetBurns", "StrandlineSyncFailed", "StrandlinePublishErrorBudgetBurns"}, true, drillBubbleDamage},
 	{"access", 3, []string{"StrandlineAuthFailures", "StrandlineAdminChange", "StrandlineAuditUnavailable", "StrandlineCertificateEnds", "StrandlineNodeDown", "StrandlineUnderReplicated", "StrandlineUnderMinISR"}, true, drillBubbleAccess},
+	{"outage", 1, []string{"StrandlinePossibleLoss", "StrandlineNodeDown", "StrandlineNoActiveController"}, false, drillBubbleOutage},
 }
 
 // TestR182_Drills records each drill. promtool says whether the alerts fire (.ci/alerts); here, that what they look at was there to be seen.
