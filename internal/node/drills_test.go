@@ -51,6 +51,7 @@ var drills = []drill{
 	{"damage", 1, []string{"StrandlineCorruptBatches", "StrandlineFetchErrorBudgetBurns", "StrandlineSyncFailed", "StrandlinePublishErrorBudgetBurns"}, true, drillBubbleDamage},
 	{"access", 3, []string{"StrandlineAuthFailures", "StrandlineAdminChange", "StrandlineAuditUnavailable", "StrandlineCertificateEnds", "StrandlineNodeDown", "StrandlineUnderReplicated", "StrandlineUnderMinISR"}, true, drillBubbleAccess},
 	{"outage", 1, []string{"StrandlinePossibleLoss", "StrandlineNodeDown", "StrandlineNoActiveController"}, false, drillBubbleOutage},
+	{"recovered", 6, []string{"StrandlineTruncatedBelowHighWatermark", "StrandlineCanaryLost", "StrandlineAdminChange"}, true, drillBubbleRecovered},
 }
 
 // TestR182_Drills records each drill. promtool says whether the alerts fire (.ci/alerts); here, that what they look at was there to be seen.
@@ -83,6 +84,8 @@ func drillConfig(name string) func(*config.Node) {
 	switch name {
 	case "access":
 		return withEverything
+	case "recovered":
+		return withCanaryApart
 	case "healthy", "disk", "endtoend":
 		return func(n *config.Node) {
 			withHTTP(n)
