@@ -42,6 +42,9 @@ func drillBubbleOutage(c *cluster, r *recorder) {
 	if end := c.listed(cl, "t", -1).Offset; end > acked {
 		c.t.Errorf("the log ends at %d: the record at %d was not lost", end, acked)
 	}
+	if got := c.metric(1, "/metrics", "strandline_possible_loss_total"); got != 1 {
+		c.t.Errorf("%v partitions with a possible loss are counted, want 1", got)
+	}
 }
 
 // powerCut ends a node and takes from its disk what was not synced.
@@ -93,6 +96,11 @@ func drillBubbleRecovered(c *cluster, r *recorder) {
 	})
 	if now := c.at(lost.Partition, lost.Offset); now == string(lost.Value) {
 		c.t.Errorf("%q is at offset %d again", now, lost.Offset)
+	}
+	for _, id := range others {
+		if c.metric(id, "/metrics", "strandline_log_truncated_below_hw_total") == 0 {
+			c.t.Errorf("node %v has cut no log below the watermark", id)
+		}
 	}
 	r.watchInBubble(time.Minute, nil)
 }
