@@ -11,7 +11,7 @@ const (
 	CanaryUnpublished CanaryFailure = "unpublished"
 	// CanaryUnread: it was acknowledged, and not to be read in time.
 	CanaryUnread CanaryFailure = "unread"
-	// CanaryLost: it was acknowledged, and something else is where it should be. It must never happen.
+	// CanaryLost: it was acknowledged, and something else is where it should be. It must never happen, unless an operator had a replica lead that lacks records.
 	CanaryLost CanaryFailure = "lost"
 )
 

@@ -77,7 +77,7 @@ type Broker struct {
 	LeaderChanges prometheus.Counter
 	// PossibleLoss counts partitions that came back although the operating system was restarted under unsynced records (I4).
 	PossibleLoss prometheus.Counter
-	// TruncatedBelowHW counts truncations below the high watermark; it must stay 0 (I5).
+	// TruncatedBelowHW counts truncations below the high watermark: 0, unless an operator had a replica lead that lacks records (I5).
 	TruncatedBelowHW prometheus.Counter
 	// AdminChanges counts committed administrative changes.
 	AdminChanges prometheus.Counter
@@ -145,7 +145,7 @@ func newBroker(p, detail *prometheus.Registry) *Broker {
 		ProduceAck:         histogram(p, "strandline_produce_ack_seconds", "Time from the receipt of a publish to its acknowledgement."),
 		LeaderChanges:      counter(p, "strandline_leader_changes_total", "Leaderships taken up by this node."),
 		PossibleLoss:       counter(p, "strandline_possible_loss_total", "Partitions that came back after the operating system was restarted under unsynced records."),
-		TruncatedBelowHW:   counter(p, "strandline_log_truncated_below_hw_total", "Truncations below the high watermark; must stay 0."),
+		TruncatedBelowHW:   counter(p, "strandline_log_truncated_below_hw_total", "Truncations below the high watermark; must stay 0 unless partitions are recovered by an operator."),
 		AdminChanges:       counter(p, "strandline_admin_changes_total", "Committed administrative changes."),
 		ProduceBytes:       counter(p, "strandline_produce_bytes_total", "Record bytes accepted from clients."),
 		FetchBytes:         counter(p, "strandline_fetch_bytes_total", "Record bytes sent to clients."),

@@ -50,6 +50,8 @@ var drills = []drill{
 	{"slow", 3, []string{"StrandlineSlowAcknowledgements", "StrandlineISRShrinks", "StrandlinePublishErrorBudgetBurns", "StrandlineManyRetries"}, true, drillBubbleSlow},
 	{"damage", 1, []string{"StrandlineCorruptBatches", "StrandlineFetchErrorBudgetBurns", "StrandlineSyncFailed", "StrandlinePublishErrorBudgetBurns"}, true, drillBubbleDamage},
 	{"access", 3, []string{"StrandlineAuthFailures", "StrandlineAdminChange", "StrandlineAuditUnavailable", "StrandlineCertificateEnds", "StrandlineNodeDown", "StrandlineUnderReplicated", "StrandlineUnderMinISR"}, true, drillBubbleAccess},
+	{"outage", 1, []string{"StrandlinePossibleLoss", "StrandlineNodeDown", "StrandlineNoActiveController"}, false, drillBubbleOutage},
+	{"recovered", 6, []string{"StrandlineTruncatedBelowHighWatermark", "StrandlineCanaryLost", "StrandlineAdminChange"}, true, drillBubbleRecovered},
 }
 
 // TestR182_Drills records each drill. promtool says whether the alerts fire (.ci/alerts); here, that what they look at was there to be seen.
@@ -82,6 +84,8 @@ func drillConfig(name string) func(*config.Node) {
 	switch name {
 	case "access":
 		return withEverything
+	case "recovered":
+		return withCanaryApart
 	case "healthy", "disk", "endtoend":
 		return func(n *config.Node) {
 			withHTTP(n)
@@ -247,7 +251,7 @@ func drillBubbleChurn(c *cluster, r *recorder) {
 	c.create(cl, "t", 6)
 	time.Sleep(time.Minute)
 	r.watchInBubble(time.Minute, nil)
-	for range 12 {
+	for range 9 { // 18 minutes: in each of three 5 minutes, wherever they begin, a leader changes
 		led := c.state("t", 0).Leader
 		c.kill(led)
 		c.untilInBubble("another leads", func() bool { l := c.state("t", 0).Leader; return l != led && l != kafka.NoNode })
