@@ -293,10 +293,13 @@ func (c *cluster) registered(id kafka.NodeID) *testNode {
 		c.t.Fatalf("node %v: %v", id, err)
 	}
 	// It has sent a heartbeat, so there is a connection whose end tells of its own: a node that dies before is found by its session's time-out.
-	time.Sleep(heartbeatEvery + time.Millisecond)
+	sleepInBubble(heartbeatEvery + time.Millisecond)
 	synctest.Wait()
 	return n
 }
+
+// sleepInBubble lets bubble time pass.
+func sleepInBubble(d time.Duration) { time.Sleep(d) }
 
 func (n *testNode) onRegistered(ctx context.Context, r metadata.Registered, version uint64) error {
 	for {

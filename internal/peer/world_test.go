@@ -207,12 +207,19 @@ func (n *testNode) listen(address string) {
 func (n *testNode) stop() {
 	n.t.Helper()
 	if n.cancel != nil {
-		n.cancel()
-		if err := <-n.served; err != nil {
-			n.t.Errorf("serve: %v", err)
-		}
+		n.end()
 	}
 	n.Close()
+}
+
+// end ends Serve and waits for what it serves.
+func (n *testNode) end() {
+	n.t.Helper()
+	n.cancel()
+	if err := <-n.served; err != nil {
+		n.t.Errorf("serve: %v", err)
+	}
+	n.cancel = nil
 }
 
 // texts are the one-way messages that came.
