@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // The kinds of servers, by how they are started.
@@ -137,11 +138,16 @@ transaction.state.log.min.isr=1
 	return exec.Command("java", append(java, "kafka.Kafka", file)...), nil
 }
 
+// stopMax bounds the wait for a server that was told to end: Kafka has been seen to go on for ten minutes.
+const stopMax = 30 * time.Second
+
 // stop ends the server and removes its data.
 func (s *server) stop() {
 	if s.cmd != nil && s.cmd.Process != nil {
 		s.cmd.Process.Signal(os.Interrupt)
+		kill := time.AfterFunc(stopMax, func() { s.cmd.Process.Kill() })
 		s.cmd.Wait()
+		kill.Stop()
 	}
 	s.log.Close()
 	os.RemoveAll(s.dir)
