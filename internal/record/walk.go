@@ -119,23 +119,28 @@ func (c *cursor) byte() (byte, error) {
 	return b, nil
 }
 
-// varint reads a zigzag integer of at most 64 bits.
+// varint reads a zigzag integer of at most 64 bits. Most take one byte or two.
 func (c *cursor) varint() (int64, error) {
-	var u uint64
-	if len(c.buf) >= maxVarintBytes {
-		for i, b := range c.buf[:maxVarintBytes] {
-			u |= uint64(b&0x7f) << (7 * i)
-			if b < 0x80 {
-				if i == maxVarintBytes-1 && b > 1 {
-					return 0, faultVarint
-				}
-				c.buf = c.buf[i+1:]
-				c.at += int64(i + 1)
-				return int64(u>>1) ^ -int64(u&1), nil
-			}
+	if b := c.buf; len(b) > 1 {
+		if b[0] < 0x80 {
+			c.buf = b[1:]
+			c.at++
+			return unzigzag(uint64(b[0])), nil
 		}
-		return 0, faultVarint
+		if b[1] < 0x80 {
+			c.buf = b[2:]
+			c.at += 2
+			return unzigzag(uint64(b[0]&0x7f) | uint64(b[1])<<7), nil
+		}
 	}
+	return c.longVarint()
+}
+
+func unzigzag(u uint64) int64 { return int64(u>>1) ^ -int64(u&1) }
+
+// longVarint reads an integer of any length, and one that lies across windows.
+func (c *cursor) longVarint() (int64, error) {
+	var u uint64
 	for i := range maxVarintBytes {
 		b, err := c.byte()
 		if err != nil {
@@ -146,7 +151,7 @@ func (c *cursor) varint() (int64, error) {
 		}
 		u |= uint64(b&0x7f) << (7 * i)
 		if b < 0x80 {
-			return int64(u>>1) ^ -int64(u&1), nil
+			return unzigzag(u), nil
 		}
 	}
 	return 0, faultVarint

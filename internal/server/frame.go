@@ -15,9 +15,11 @@ const (
 	// fast; above, they are rare.
 	frameMin = 4 << 10
 	frameMax = 32 << 20
-	// frameHead is the length of the size that begins a frame, and frameGrowth what a buffer may grow by when it is full.
+	// frameHead is the length of the size that begins a frame, and frameGrowth what a buffer may grow by when it is full. Each frame that is smaller
+	// than what a peer's frames had takes one of provenDecay parts from that: a peer that publishes sends small ones between large ones.
 	frameHead   = 4
 	frameGrowth = 4
+	provenDecay = 16
 )
 
 // protocolError is a frame that ends the connection: what is wrong with it, and whose it was.
@@ -99,7 +101,7 @@ func (c *conn) readFrame(x *exchange) error {
 			return frameError(err)
 		}
 		if room == size {
-			c.proven = max(size, c.proven/2) // small requests in between do not make it forget at once
+			c.proven = max(size, c.proven-c.proven/provenDecay)
 			x.call.Received = time.Now()
 			return nil
 		}
