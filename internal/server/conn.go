@@ -249,8 +249,12 @@ func (c *conn) awaitTurn() bool {
 // begin starts x if it is its turn, else leaves it to the writer; false ends the connection.
 func (c *conn) begin(x *exchange) bool {
 	c.mu.Lock()
-	turn, idle := c.turnLocked(x), len(c.mu.queue) == 0 && !c.mu.writing
+	turn, idle, gone := c.turnLocked(x), len(c.mu.queue) == 0 && !c.mu.writing, c.mu.gone
 	c.mu.Unlock()
+	if gone { // the answer to a request before it has ended the connection, such as a failed login
+		x.drop()
+		return false
+	}
 	if turn {
 		c.start(x)
 		if r := &x.reply; idle && r.Pending == nil && !r.Close && r.Throttle == 0 {
@@ -337,9 +341,14 @@ func (c *conn) push(x *exchange, started bool) {
 func (x *exchange) drop() {
 	if x.reply.Pending != nil {
 		x.reply.Pending.Cancel()
+		x.keep()
 	}
 	x.finish()
 }
+
+// keep leaves the request's bytes to the collector: whoever works on the answer, a login or a group's coordinator, has not ended with it and would read
+// those of the next request.
+func (x *exchange) keep() { x.frame = nil }
 
 // finish gives back the buffers of an exchange that has been answered or dropped.
 func (x *exchange) finish() {

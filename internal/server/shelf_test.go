@@ -77,3 +77,38 @@ func TestShelf_IsBounded(t *testing.T) {
 		t.Errorf("%d bytes kept, want %d", got, limit)
 	}
 }
+
+// overduePending has no answer and is late.
+type overduePending struct{ cancelled *bool }
+
+func (overduePending) Ready() <-chan struct{}      { return alreadyReady }
+func (overduePending) Deadline() time.Time         { return time.Unix(1, 0) }
+func (overduePending) Complete(bool) (Reply, bool) { return Reply{}, true }
+func (p overduePending) Cancel()                   { *p.cancelled = true }
+
+// What is still worked on, a login or an event in a coordinator's inbox, must not come to read the bytes of somebody else's request: the buffer of an
+// exchange that was dropped, or answered late, is used for no other.
+func TestExchange_BytesThatAreWorkedOnAreNotUsedAgain(t *testing.T) {
+	s, cancelled := &shelf{limit: 1 << 20}, false
+	newExchange := func() *exchange {
+		return &exchange{frame: s.take(100_000), reply: Reply{Pending: overduePending{&cancelled}}}
+	}
+	newExchange().drop()
+	if s.held() > 0 || !cancelled {
+		t.Errorf("dropped: %d bytes for others, cancelled %v", s.held(), cancelled)
+	}
+	late := newExchange()
+	if ok := new(writer).settle(late); !ok || late.reply.Pending != nil {
+		t.Fatal("not settled at its deadline")
+	}
+	late.finish()
+	if s.held() > 0 {
+		t.Errorf("answered late: %d bytes for others", s.held())
+	}
+	done := newExchange()
+	done.reply = Reply{}
+	done.finish()
+	if s.held() == 0 {
+		t.Error("answered: the buffer is not used again")
+	}
+}

@@ -165,6 +165,9 @@ func (w *writer) settle(x *exchange) bool {
 		if !ok {
 			return false
 		}
+		if late {
+			x.keep()
+		}
 		if r, done := p.Complete(late); done {
 			x.reply = r
 		}
