@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log"
 	"os"
 	"time"
@@ -187,6 +188,10 @@ func (c *client) seek(ctx context.Context, topic string, partition int32, to int
 
 func (c *client) describe(_ context.Context, group string) (string, int, error) {
 	r, err := c.admin.DescribeConsumerGroups([]string{group})
+	if errors.Is(err, io.EOF) {
+		// The connection to the coordinator is of before its kill -9. Sarama finds that out when it uses it, and does not try again.
+		r, err = c.admin.DescribeConsumerGroups([]string{group})
+	}
 	if err != nil {
 		return "", 0, err
 	}
