@@ -21,6 +21,7 @@
 //     indexes.
 //   - An entry that the quorum appends itself, a change of its voters, is taken into the working Image before anything else is decided.
 //   - Leadership lost: the working Image is dropped, what waits for a commit is answered ErrUnknownOutcome, never "failed".
+//   - While this node leads, no broken connection of a broker is forgotten: what comes between two reigns of a term is looked at when the next begins.
 //   - At most one registration of a broker is in a round, so broker epochs differ (I3).
 //   - A decision over quorum.EntryBytesMax is split at record borders. Every prefix of a decision is a safe state: a topic
 //     is visible only by its last record. FinishTopics, the first decision of every reign, removes what is half made.

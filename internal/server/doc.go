@@ -10,7 +10,10 @@
 //
 // Order on a connection: answers leave in request order. Only Produce is pipelined behind Produce; a request of any other key
 // starts when all earlier ones have been answered. The reader reads one frame ahead, which also notices a peer that is gone:
-// its parked work is dropped.
+// its parked work is dropped. Nothing is begun behind an answer that ends the connection.
+//
+// A request's bytes go into another request's buffer only when its handler has ended with them: what is dropped, or answered at its deadline, keeps them
+// (exchange.keep), because a login, or a coordinator whose inbox the event lies in, still reads.
 //
 // Invariants: I1 (an acks=all answer is what Replicas.Append says, never earlier), I6 (Fetch asks for committed records only),
 // I13 (leaders and epochs come from one Image; unknown is answered as unknown), I14 (frames, responses, queues, sessions
