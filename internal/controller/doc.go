@@ -21,7 +21,8 @@
 //     indexes.
 //   - An entry that the quorum appends itself, a change of its voters, is taken into the working Image before anything else is decided.
 //   - Leadership lost: the working Image is dropped, what waits for a commit is answered ErrUnknownOutcome, never "failed".
-//   - While this node leads, no broken connection of a broker is forgotten: what comes between two reigns of a term is looked at when the next begins.
+//   - While this node leads, what it hears of broken control connections between two reigns is kept for the next, at most goneMax of them; a dead broker
+//     that nobody told of is fenced when its session ends.
 //   - At most one registration of a broker is in a round, so broker epochs differ (I3).
 //   - A decision over quorum.EntryBytesMax is split at record borders. Every prefix of a decision is a safe state: a topic
 //     is visible only by its last record. FinishTopics, the first decision of every reign, removes what is half made.
