@@ -48,6 +48,18 @@ func TestChangeTopic_UnderItsVersion(t *testing.T) {
 	}
 }
 
+// TestR9_AGuardThatCannotBeReadDeletesNothing: an empty version, two of them, and a query that does not parse are refused; without one it is deleted.
+func TestR9_AGuardThatCannotBeReadDeletesNothing(t *testing.T) {
+	a := newTestAPI(t, 1)[0]
+	a.send("POST", "/v1/topics", `{"name":"t","partitionCount":1}`).want(t, 201)
+	for _, query := range []string{"expectedVersion=", "expectedVersion", "expectedVersion=%zz", "expectedVersion=1&expectedVersion=99", "expectedVersion=1;x", "expectedVersion=0"} {
+		a.send("DELETE", "/v1/topics/t?"+query, "").want(t, 422)
+		a.send("GET", "/v1/topics/t", "").want(t, 200)
+	}
+	a.send("DELETE", "/v1/topics/t?expectedVersion=99", "").want(t, 409)
+	a.send("DELETE", "/v1/topics/t", "").want(t, 202)
+}
+
 // TestR50_AGroupIsMovedOverREST: without execute nothing moves; with it the group moves, and undo takes it back; a group with members stays.
 func TestR50_AGroupIsMovedOverREST(t *testing.T) {
 	nodes := newTestAPI(t, 3)

@@ -3,6 +3,7 @@ package rest
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -18,6 +19,16 @@ type deleteTopic struct {
 	Topic           string `path:"topic"`
 	ExpectedVersion int64  `query:"expectedVersion" minimum:"1" doc:"the topicVersion without which nothing is deleted"`
 	IfMatch         string `header:"If-Match" doc:"the same as an ETag"`
+}
+
+// Resolve refuses a guard that cannot be read: huma takes an empty one, and one in a query that does not parse, for none.
+func (*deleteTopic) Resolve(ctx huma.Context) []error {
+	u := ctx.URL()
+	q, err := url.ParseQuery(u.RawQuery)
+	if given, named := q["expectedVersion"]; err == nil && (!named || len(given) == 1 && given[0] != "") {
+		return nil
+	}
+	return []error{&huma.ErrorDetail{Location: "query.expectedVersion", Message: "is not one version", Value: u.RawQuery}}
 }
 
 type deletedTopic struct {
