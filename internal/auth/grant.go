@@ -15,8 +15,14 @@ import (
 type Authorizer struct {
 	image   func() *metadata.Image
 	options Options
-	newest  atomic.Pointer[Rules]
-	known   atomic.Pointer[metadata.Image] // the Image that newest is known to be right for
+	newest  atomic.Pointer[judged]
+}
+
+// judged are the rules of one version of the Image. Both are one value: of two that look at two Images at once, the later may store the older,
+// and who comes next must see that.
+type judged struct {
+	version uint64
+	rules   *Rules
 }
 
 // NewAuthorizer returns an authorizer of the Images that image returns.
@@ -32,17 +38,17 @@ func (z *Authorizer) Options() *Options { return &z.options }
 
 // Rules are those of the newest Image. They are compiled when the ACLs have changed, not with every Image.
 func (z *Authorizer) Rules() *Rules {
-	img := z.image()
-	r := z.newest.Load()
-	if r != nil && z.known.Load() == img {
-		return r
+	img, j := z.image(), z.newest.Load()
+	switch {
+	case j == nil || !j.rules.image.SameACLs(img):
+		j = &judged{img.Version(), Compile(img, &z.options)}
+	case j.version == img.Version():
+		return j.rules
+	default:
+		j = &judged{img.Version(), j.rules}
 	}
-	if r == nil || !r.image.SameACLs(img) {
-		r = Compile(img, &z.options)
-		z.newest.Store(r)
-	}
-	z.known.Store(img)
-	return r
+	z.newest.Store(j)
+	return j.rules
 }
 
 // Grants are the decisions about one principal at one host, remembered for as long as the ACLs do not change: the cost on the road of every

@@ -39,7 +39,7 @@ type Verdict struct {
 
 // Rules are the ACLs of one Image, made ready for decisions. They are immutable.
 type Rules struct {
-	image   *metadata.Image // whose ACLs these are; nil for those of CompileACLs
+	image   *metadata.Image // with these ACLs and nothing else; nil for those of CompileACLs
 	options *Options
 	exact   map[target][]metadata.ACL
 	prefix  map[target][]metadata.ACL
@@ -64,7 +64,7 @@ type Options struct {
 // Compile makes the rules of an Image ready.
 func Compile(img *metadata.Image, o *Options) *Rules {
 	r := CompileACLs(img.ACLs(), o)
-	r.image = img
+	r.image = img.OnlyACLs()
 	return r
 }
 

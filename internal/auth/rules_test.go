@@ -1,9 +1,11 @@
 package auth
 
 import (
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"weak"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"pgregory.net/rapid"
@@ -150,6 +152,29 @@ func TestR149_DecideAgainstBruteForce(t *testing.T) {
 }
 
 // Who may write to some topic may produce idempotently, unless a deny covers all of what allows it.
+// Rules outlive the Image they were made of by any time, and must not keep its topics in memory.
+func TestAuthorizer_KeepsNoImage(t *testing.T) {
+	img := imageWith(t, onTopic("a", literal, "User:alice@*", read, allow))
+	z := NewAuthorizer(func() *metadata.Image { return img }, Options{Enforced: true})
+	g, act := z.Grants(alice, "h1"), Action{read, topicType, "a"}
+	rules, old := z.Rules(), weak.Make(img)
+	if !g.May(act) {
+		t.Error("what the ACL allows is denied")
+	}
+	next, err := img.Apply(img.Version()+1, []metadata.Record{metadata.ProducerIDsRecord{Next: 5}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	img, next = next, nil
+	runtime.GC()
+	if old.Value() != nil {
+		t.Error("the Image that the rules came from is kept")
+	}
+	if z.Rules() != rules || !g.May(act) {
+		t.Error("the same ACLs are compiled again")
+	}
+}
+
 func TestDecideAny(t *testing.T) {
 	for name, c := range map[string]struct {
 		acls []metadata.ACL

@@ -120,6 +120,13 @@ func (i *Image) ACLCount() int { return i.access.acls.size }
 // SameACLs says that two Images share their rules of access. It is cheap; false may also mean that equal rules were written anew.
 func (i *Image) SameACLs(other *Image) bool { return i.access.acls.same(&other.access.acls) }
 
+// OnlyACLs returns an Image with these rules of access and nothing else, for those who keep it longer than the Image: it keeps no topic alive.
+func (i *Image) OnlyACLs() *Image {
+	only := Empty()
+	only.version, only.access.acls = i.version, i.access.acls
+	return only
+}
+
 // Scram returns a user's credential, or nil.
 func (i *Image) Scram(user string, m ScramMechanism) *ScramCredential {
 	c, _ := i.access.scram.get(scramKey{user, m})

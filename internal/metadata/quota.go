@@ -156,6 +156,13 @@ func (i *Image) QuotaCount() int { return i.quotas.size }
 // SameQuotas says that two Images share their quotas. It is cheap; false may also mean that equal quotas were written anew.
 func (i *Image) SameQuotas(other *Image) bool { return i.quotas.same(&other.quotas) }
 
+// OnlyQuotas returns an Image with these quotas and nothing else, for those who keep it longer than the Image: it keeps no topic alive.
+func (i *Image) OnlyQuotas() *Image {
+	only := Empty()
+	only.version, only.quotas = i.version, i.quotas
+	return only
+}
+
 // Quota returns the value of an entity's own quota; false when it has none.
 func (i *Image) Quota(e QuotaEntity, k QuotaKind) (float64, bool) {
 	return i.quotas.get(quotaKey{e, k})

@@ -69,6 +69,7 @@ func newLoop(q *Quorum, start *recovered) (*loop, error) {
 	}
 	q.newest.Store(&start.snapshot.snapshotID)
 	l.publishImage()
+	start.snapshot.Image = nil // it would stay for as long as the node runs
 	return l, nil
 }
 

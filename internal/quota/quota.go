@@ -37,8 +37,7 @@ const (
 // Limiter has the buckets of a node.
 type Limiter struct {
 	image func() *metadata.Image
-	known atomic.Pointer[metadata.Image] // the newest Image, if its quotas are those of rules
-	rules atomic.Pointer[metadata.Image] // the Image whose quotas hold
+	rules atomic.Pointer[held]
 
 	mu struct { // a leaf
 		sync.Mutex
@@ -63,19 +62,26 @@ func New(image func() *metadata.Image) *Limiter {
 	return l
 }
 
+// held are the quotas of one version of the Image. Both are one value: of two that look at two Images at once, the later may store the older,
+// and who comes next must see that.
+type held struct {
+	version uint64
+	quotas  *metadata.Image // nothing else is in it
+}
+
 // Rules is an Image with the quotas that hold. It stays the same for as long as they do.
 func (l *Limiter) Rules() *metadata.Image {
-	img := l.image()
-	if l.known.Load() == img {
-		return l.rules.Load()
+	img, h := l.image(), l.rules.Load()
+	switch {
+	case h == nil || !h.quotas.SameQuotas(img):
+		h = &held{img.Version(), img.OnlyQuotas()}
+	case h.version == img.Version():
+		return h.quotas
+	default:
+		h = &held{img.Version(), h.quotas}
 	}
-	r := l.rules.Load()
-	if r == nil || !r.SameQuotas(img) {
-		r = img
-		l.rules.Store(img)
-	}
-	l.known.Store(img)
-	return r
+	l.rules.Store(h)
+	return h.quotas
 }
 
 // Client is a client that some quota holds for.

@@ -2,9 +2,11 @@ package quota
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
+	"weak"
 
 	"strandline.dev/internal/metadata"
 )
@@ -137,6 +139,25 @@ func TestLimiter_QuotasChange(t *testing.T) {
 	c.set(anyUser, produce, 0)
 	if l.Client("alice", "app", is, start) != nil {
 		t.Error("a removed quota holds")
+	}
+}
+
+// Quotas outlive the Image they came from by any time, and must not keep its topics in memory.
+func TestLimiter_KeepsNoImage(t *testing.T) {
+	c, l := newTestCluster(t)
+	c.set(anyUser, produce, 1000)
+	was, old := l.Client("alice", "app", nil, start), weak.Make(c.img)
+	next, err := c.img.Apply(c.img.Version()+1, []metadata.Record{metadata.ProducerIDsRecord{Next: 5}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.img, next = next, nil
+	runtime.GC()
+	if old.Value() != nil {
+		t.Error("the Image that the quotas came from is kept")
+	}
+	if l.Client("alice", "app", was, start) != was {
+		t.Error("the same quotas make another client")
 	}
 }
 

@@ -3,6 +3,7 @@ package interop
 import (
 	"context"
 	"encoding/binary"
+	"flag"
 	"fmt"
 	"hash/crc32"
 	"math/rand/v2"
@@ -26,6 +27,8 @@ type subject struct {
 	epoch int16
 }
 
+var kfakeSeed = flag.Uint64("interop.seed", 0, "seed of TestKfake_SameAnswers; 0 takes a random one")
+
 // TestKfake_SameAnswers sends one random but seeded sequence of produces (good, repeated, out of order, malformed), fetches,
 // offset queries and epoch queries to Strandline and to kfake, and compares every answer.
 func TestKfake_SameAnswers(t *testing.T) {
@@ -35,7 +38,10 @@ func TestKfake_SameAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer fake.Close()
-	seed := rand.Uint64()
+	seed := *kfakeSeed
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
 	t.Logf("seed %d", seed)
 	a := newSubject(t, ours.addr)
 	b := newSubject(t, fake.ListenAddrs()[0])
