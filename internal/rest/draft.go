@@ -170,8 +170,11 @@ func (r *drafts) field(d *draft, at, name string) error {
 		}
 		return err
 	case "recordId":
-		b, _, err := r.string(at)
-		if len(b) > recordIDMax {
+		b, null, err := r.string(at)
+		switch {
+		case err == nil && !null && len(b) == 0:
+			return invalid(at, "is empty; a record without an id leaves it out")
+		case len(b) > recordIDMax:
 			return invalid(at, fmt.Sprintf("is longer than %d bytes", recordIDMax))
 		}
 		d.id = string(b)

@@ -80,6 +80,7 @@ func testBodiesThatAreRefused(t *testing.T) {
 		{"bad base64", `{"value":{"base64":"a"}}`, 422, "value.base64: is not base64"},
 		{"a number as key", `{"routingKey":1e20,` + value + `}`, 422, "routingKey: is not a string"},
 		{"long id", `{"recordId":"` + strings.Repeat("a", recordIDMax+1) + `",` + value + `}`, 422, "recordId: is longer"},
+		{"empty id", `{"recordId":"",` + value + `}`, 422, "recordId: is empty"},
 		{"header without a name", `{"headers":[{"value":"a"}],` + value + `}`, 422, "headers[0].name"},
 		{"headers", `{"headers":[` + strings.Repeat(`{"name":"a"},`, recordHeadersMax) + `{"name":"a"}],` + value + `}`, 422, "headers: has more than"},
 		{"an array", `[]`, 422, "body: is not an object"},

@@ -189,6 +189,10 @@ func (d *door) hold(w http.ResponseWriter, r *http.Request) (*held, *problem) {
 	if r.ContentLength == 0 {
 		return h, nil
 	}
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodDelete:
+		return h, bodiless(r)
+	}
 	if p := d.wrongBody(r); p != nil {
 		return nil, p
 	}
@@ -221,6 +225,18 @@ func (d *door) hold(w http.ResponseWriter, r *http.Request) (*held, *problem) {
 	}
 	h.Reset(h.b)
 	return h, nil
+}
+
+// bodiless refuses a request of a method without a body that has one: what it says there, such as the version that may be deleted, would not hold.
+func bodiless(r *http.Request) *problem {
+	switch n, err := io.ReadFull(r.Body, make([]byte, 1)); {
+	case n > 0:
+		return refuse(http.StatusBadRequest, "BAD_REQUEST", "a "+r.Method+" has no body here: what it needs is in the path and the query")
+	case errors.Is(err, io.EOF):
+		return nil
+	default:
+		return badBody(0, err)
+	}
 }
 
 func badBody(size int, err error) *problem {

@@ -48,7 +48,7 @@ func TestChangeTopic_UnderItsVersion(t *testing.T) {
 	}
 }
 
-// TestR9_AGuardThatCannotBeReadDeletesNothing: an empty version, two of them, and a query that does not parse are refused; without one it is deleted.
+// TestR9_AGuardThatCannotBeReadDeletesNothing: an empty version, two of them, one in a body, and a query that does not parse are refused; without one it is deleted.
 func TestR9_AGuardThatCannotBeReadDeletesNothing(t *testing.T) {
 	a := newTestAPI(t, 1)[0]
 	a.send("POST", "/v1/topics", `{"name":"t","partitionCount":1}`).want(t, 201)
@@ -56,6 +56,8 @@ func TestR9_AGuardThatCannotBeReadDeletesNothing(t *testing.T) {
 		a.send("DELETE", "/v1/topics/t?"+query, "").want(t, 422)
 		a.send("GET", "/v1/topics/t", "").want(t, 200)
 	}
+	a.send("DELETE", "/v1/topics/t", `{"expectedVersion":99}`).want(t, 400)
+	a.send("GET", "/v1/topics/t", `{"expectedVersion":99}`).want(t, 400)
 	a.send("DELETE", "/v1/topics/t?expectedVersion=99", "").want(t, 409)
 	a.send("DELETE", "/v1/topics/t", "").want(t, 202)
 }
