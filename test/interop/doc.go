@@ -14,13 +14,17 @@
 // Fault model: kill -9 of one node of three. The members are to go on from their commits; the records that come after the kill are published while
 // the leader is gone, so a publisher that is not idempotent has nothing in flight that it could store twice.
 //
+// TestChurn has members of three clients share one group on three nodes while members come, leave and are killed, and so is the coordinator:
+// programs of their own (clients/java/Member.java, clients/python/confluent_member.py, clients/go/member) that say on stdout what they were given,
+// read and committed. -interop.churn is the number of rounds of each protocol.
+//
 // TestSecure_ReadmeSection does what the README's section "Locked down" says, command by command, and no more; TestSecure_ClientsWalk walks clients
 // through that cluster over SASL_SSL, as a user whose rights are rules. -interop.secure names who walks.
 //
 // It is its own module, so that cgo and foreign clients stay out of the broker's dependencies.
 //
 // Files: clients_test.go the list, program_test.go one run, stored_test.go the codecs on disk, tools_test.go Kafka's tools,
-// readme_test.go the table, pins_test.go versions.txt, three_test.go the three nodes, secure_test.go the
+// readme_test.go the table, pins_test.go versions.txt, three_test.go the three nodes, churn_test.go, member_test.go and churnbook_test.go the churn, secure_test.go the
 // locked-down cluster; broker_test.go, samples_test.go, franz_test.go, confluent_test.go,
 // kcat_test.go and kfake_test.go the smoke tests.
 package interop

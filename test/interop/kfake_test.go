@@ -27,7 +27,7 @@ type subject struct {
 	epoch int16
 }
 
-var kfakeSeed = flag.Uint64("interop.seed", 0, "seed of TestKfake_SameAnswers; 0 takes a random one")
+var interopSeed = flag.Uint64("interop.seed", 0, "seed of TestKfake_SameAnswers and TestChurn; 0 takes a random one")
 
 // TestKfake_SameAnswers sends one random but seeded sequence of produces (good, repeated, out of order, malformed), fetches,
 // offset queries and epoch queries to Strandline and to kfake, and compares every answer.
@@ -38,7 +38,7 @@ func TestKfake_SameAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer fake.Close()
-	seed := *kfakeSeed
+	seed := *interopSeed
 	if seed == 0 {
 		seed = rand.Uint64()
 	}
