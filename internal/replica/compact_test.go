@@ -1,8 +1,10 @@
 package replica
 
 import (
+	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -110,6 +112,58 @@ func TestC047_AFailingLogHoldsUpNoOther(t *testing.T) {
 		if s := w.status(bad); s.Role != Leading {
 			t.Fatalf("%+v", s)
 		}
+	})
+}
+
+// TestI12_RecordIDsSurviveCompaction: within the window a repeat finds its original, though a newer record has the key and segments are compacted, and
+// also after a restart; behind the window the record goes and its id may append again.
+func TestI12_RecordIDsSurviveCompaction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorldOn(t, systest.Machine(systest.NewFS(1), nil, systest.NewTickingWall(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))), "/data")
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { w.host.Run(ctx) })
+		end := func() { cancel(); running.Wait() }
+		defer func() { end(); w.stop(false) }()
+		c := compacting()
+		c.DedupWindow, c.DedupHeader = time.Hour, idHeader
+		w.configs["state"] = c
+		tp := w.topic("state", 1)
+		publish := func(ids ...string) {
+			for _, id := range ids {
+				w.acked(tp, identified(record.None, id)) // of one key
+			}
+		}
+		many := func(prefix string) (ids []string) {
+			for i := range 100 {
+				ids = append(ids, fmt.Sprint(prefix, i))
+			}
+			return ids
+		}
+		publish(append([]string{"old"}, many("o")...)...)
+		time.Sleep(40 * time.Minute)
+		publish(append([]string{"young"}, many("y")...)...)
+		if r := w.acked(tp, identified(record.None, "old")); r.Base != 0 || !r.Repeat || w.records(tp) != 202 {
+			t.Fatalf("within the window: %+v; %d records", r, w.records(tp))
+		}
+		time.Sleep(30 * time.Minute)
+		if n := w.records(tp); n > 150 || n < 101 {
+			t.Fatalf("%d records: those behind the window are to go, the others to stay", n)
+		}
+		young := func(when string) {
+			t.Helper()
+			if r := w.acked(tp, identified(record.None, "young")); r.Base != 101 || !r.Repeat {
+				t.Fatalf("%s: a repeat within the window: %+v", when, r)
+			}
+		}
+		young("compacted below it")
+		if r := w.acked(tp, identified(record.None, "old")); r.Base != 202 || r.Repeat {
+			t.Fatalf("behind the window: %+v", r)
+		}
+		end()
+		w.restart(false)
+		w.settleIDs(tp)
+		young("after a restart")
 	})
 }
 

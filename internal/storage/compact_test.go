@@ -286,6 +286,63 @@ func mustList(t testing.TB, fsys *systest.FS) (names []string) {
 	return names
 }
 
+// TestCompaction_KeepsWhatTransactionsWrote: markers stay, and so do records of transactions, which may have been aborted: they neither supersede nor
+// are superseded, whatever their keys are.
+func TestCompaction_KeepsWhatTransactionsWrote(t *testing.T) {
+	fsys := systest.NewFS(1)
+	d := newTestDir(t, fsys)
+	l := openTestLog(t, d, compactible)
+	transactional := func(value string, sequence int32) record.Batch {
+		b := keyed("k", []byte(value), testDay.UnixMilli())
+		b.SetProducer(7, 0, sequence, true)
+		return b
+	}
+	marker := func(transactional bool) record.Batch {
+		b := keyed("\x00\x00\x00\x01", []byte("commit"), testDay.UnixMilli())
+		b[22] |= 0x20 // the low byte of the attributes: a control batch
+		b.SetProducer(7, 0, -1, transactional)
+		return b
+	}
+	mustAppend(t, l, 0, keyed("k", []byte("first"), 1))
+	mustAppend(t, l, 0, transactional("in a transaction", 0))
+	mustAppend(t, l, 0, marker(true))
+	mustAppend(t, l, 0, keyed("k", []byte("second"), 1))
+	mustAppend(t, l, 0, transactional("in another", 1))
+	mustAppend(t, l, 0, marker(true))
+	mustAppend(t, l, 0, marker(false))
+	mustAppend(t, l, 0, marker(false))
+	mustAppend(t, l, 0, keyed("k", []byte("newest"), 1))
+	seal(t, d, l)
+	check := func(l *Log) {
+		t.Helper()
+		var values, markers []string
+		for _, r := range mustRecords(t, l) {
+			values = append(values, string(r.value))
+		}
+		raw, err := readAll(l, l.End(), 1<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, b := range splitAll(raw) {
+			if b.IsControl() {
+				markers = append(markers, fmt.Sprint(b.BaseOffset(), b.ProducerID(), b.VerifyCRC()))
+			}
+		}
+		if got := strings.Join(values, ", "); got != "in a transaction, commit, in another, commit, commit, commit, newest" ||
+			fmt.Sprint(markers) != "[2 7 <nil> 5 7 <nil> 6 7 <nil> 7 7 <nil>]" {
+			t.Fatalf("the log has %q, markers %v", got, markers)
+		}
+	}
+	if done := mustCompact(t, l, CompactionPolicy{Merge: true, TombstoneRetention: time.Hour}, testDay); done.Records != 2 {
+		t.Fatalf("%+v", done)
+	}
+	check(l)
+	mustCompact(t, l, CompactionPolicy{Merge: true, TombstoneRetention: time.Hour}, testDay.Add(2*time.Hour)) // no tombstone either
+	check(l)
+	closeClean(t, d)
+	check(openTestLog(t, newTestDir(t, fsys), compactible))
+}
+
 // TestO8_ReadsGoOnBehindWhatIsGone: a read at any offset that is gone gives what exists next, in the same answer.
 func TestO8_ReadsGoOnBehindWhatIsGone(t *testing.T) {
 	_, d, l := newCompactible(t, 100, 100)
