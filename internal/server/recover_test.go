@@ -14,11 +14,14 @@ import (
 	"strandline.dev/internal/wire"
 )
 
-// I4: a partition whose only replica was damaged has no leader until an operator says so, with the tag that only our own command sends.
+// I4: a partition whose only replica was damaged has no leader until an operator says so, with the tag that only our own command sends; the audit trail has both
+// what was refused and what was elected, by whom.
 func TestI4_RecoveryIsToldAndElectedOnlyWithItsTag(t *testing.T) {
-	b := newTestBroker(t, testOptions{})
+	trail := &testTrail{}
+	b := newTestBroker(t, testOptions{audit: trail})
 	c := b.dial()
 	id := c.create("orders", 2)
+	trail.take(true)
 	c.publish(newProduce("orders", 0, b.newBatch("x")))
 	tp := kafka.TopicPartition{Topic: id}
 	epoch := b.quorum.Image().Broker(1).Epoch
@@ -43,22 +46,32 @@ func TestI4_RecoveryIsToldAndElectedOnlyWithItsTag(t *testing.T) {
 		}
 		return out
 	}
+	const refused = "ElectLeaders Topic:orders by User:ANONYMOUS: orders-0: ELIGIBLE_LEADERS_NOT_AVAILABLE no replica that is up is sure to have every acknowledged record, " +
+		"and there is no unclean election: another one never leads"
 	for _, one := range []struct {
 		name       string
 		mode       byte
 		partitions []int32
 		want       string
 		leader     kafka.NodeID
+		audited    string // the entry of the audit trail (R108)
 	}{
-		{"Kafka's unclean election", 0, []int32{0}, "NONE orders-0:ELIGIBLE_LEADERS_NOT_AVAILABLE", kafka.NoNode},
-		{"a tag from the future", 9, []int32{0}, "NONE orders-0:ELIGIBLE_LEADERS_NOT_AVAILABLE", kafka.NoNode},
-		{"shown", recoverShow, []int32{0, 1, 7}, "NONE orders-0:NONE leader=-1 1:0:1 orders-1:ELECTION_NOT_NEEDED leader=1 1:0:0 orders-7:UNKNOWN_TOPIC_OR_PARTITION", kafka.NoNode},
-		{"all shown", recoverShow, nil, "NONE orders-0:NONE leader=-1 1:0:1", kafka.NoNode},
-		{"elected", recoverWhole, nil, "NONE orders-0:NONE leader=1 1:0:1", 1},
-		{"nothing left", recoverElect, nil, "NONE", 1},
+		{"Kafka's unclean election", 0, []int32{0}, "NONE orders-0:ELIGIBLE_LEADERS_NOT_AVAILABLE", kafka.NoNode, refused},
+		{"a tag from the future", 9, []int32{0}, "NONE orders-0:ELIGIBLE_LEADERS_NOT_AVAILABLE", kafka.NoNode, refused},
+		{"shown", recoverShow, []int32{0, 1, 7}, "NONE orders-0:NONE leader=-1 1:0:1 orders-1:ELECTION_NOT_NEEDED leader=1 1:0:0 orders-7:UNKNOWN_TOPIC_OR_PARTITION", kafka.NoNode, ""},
+		{"all shown", recoverShow, nil, "NONE orders-0:NONE leader=-1 1:0:1", kafka.NoNode, ""},
+		{"elected", recoverWhole, nil, "NONE orders-0:NONE leader=1 1:0:1", 1, "RecoverPartitions Topic:orders by User:ANONYMOUS: orders-0: the longest of [{1 0 1}]; acknowledged records may be lost"},
+		{"nothing left", recoverElect, nil, "NONE", 1, ""},
 	} {
 		if got := answer(one.mode, one.partitions...); got != one.want || leader() != one.leader {
 			t.Errorf("%s: %s, leader %v\nwant %s, leader %v", one.name, got, leader(), one.want, one.leader)
+		}
+		audited := ""
+		for _, ev := range trail.take(true) {
+			audited += fmt.Sprintf("%s %s by %v: %s%s", ev.API, ev.Resource, ev.Principal, ev.After, ev.Outcome)
+		}
+		if audited != one.audited {
+			t.Errorf("%s: the audit trail has %q, want %q", one.name, audited, one.audited)
 		}
 	}
 }
