@@ -143,7 +143,7 @@ func operations(o *huma.OpenAPI) (out []*huma.Operation) {
 // publishBody describes the body of a publish of one record, publishBatch that of several.
 type publishBody struct {
 	RoutingKey    *string       `json:"routingKey,omitempty" doc:"records of one key go to one partition, in order"`
-	RecordID      string        `json:"recordId,omitempty" minLength:"1" maxLength:"256" doc:"published again under the same id within the topic's dedup window, the record is stored once"`
+	RecordID      string        `json:"recordId,omitempty" minLength:"1" maxLength:"256" doc:"published again under the same id within the topic's dedup window, the record is stored once; at most 256 bytes of UTF-8"`
 	Value         anyValue      `json:"value" required:"true"`
 	Headers       []writeHeader `json:"headers,omitempty" maxItems:"100"`
 	SchemaVersion string        `json:"schemaVersion,omitempty"`

@@ -172,7 +172,9 @@ func (r *drafts) field(d *draft, at, name string) error {
 	case "recordId":
 		b, null, err := r.string(at)
 		switch {
-		case err == nil && !null && len(b) == 0:
+		case err == nil && null: // of a publisher who lost the id, and would not learn that nothing keeps a retry from being stored twice
+			return invalid(at, "is null; a record without an id leaves it out")
+		case err == nil && len(b) == 0:
 			return invalid(at, "is empty; a record without an id leaves it out")
 		case len(b) > recordIDMax:
 			return invalid(at, fmt.Sprintf("is longer than %d bytes", recordIDMax))
@@ -180,7 +182,10 @@ func (r *drafts) field(d *draft, at, name string) error {
 		d.id = string(b)
 		return err
 	case "schemaVersion":
-		b, _, err := r.string(at)
+		b, null, err := r.string(at)
+		if err == nil && null {
+			return invalid(at, "is null; a record without one leaves it out")
+		}
 		d.schemaVersion = string(b)
 		return err
 	case "headers":

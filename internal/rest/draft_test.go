@@ -81,6 +81,8 @@ func testBodiesThatAreRefused(t *testing.T) {
 		{"a number as key", `{"routingKey":1e20,` + value + `}`, 422, "routingKey: is not a string"},
 		{"long id", `{"recordId":"` + strings.Repeat("a", recordIDMax+1) + `",` + value + `}`, 422, "recordId: is longer"},
 		{"empty id", `{"recordId":"",` + value + `}`, 422, "recordId: is empty"},
+		{"null for an id", `{"recordId":null,` + value + `}`, 422, "recordId: is null"},
+		{"null for a schema version", `{"schemaVersion":null,` + value + `}`, 422, "schemaVersion: is null"},
 		{"header without a name", `{"headers":[{"value":"a"}],` + value + `}`, 422, "headers[0].name"},
 		{"headers", `{"headers":[` + strings.Repeat(`{"name":"a"},`, recordHeadersMax) + `{"name":"a"}],` + value + `}`, 422, "headers: has more than"},
 		{"an array", `[]`, 422, "body: is not an object"},
