@@ -9,12 +9,14 @@ import "strandline.dev/internal/kafka"
 // epoch at or below the leader's, and where that ends; start and end are the follower's log. When the follower does not have the epoch,
 // it cuts everything newer than what it has below it, and the next fetch goes on from there: in each step at least one epoch goes, so
 // it ends where the logs agree (C002). anew says that nothing of the follower's log is in the leader's, so that it begins anew at that point:
-// the leader has no epoch as old as the follower's last, so what the follower has below the leader's start, nobody can vouch for.
+// the leader has no epoch as old as the follower's last, so what the follower has below the leader's start, nobody can vouch for. A log without
+// records that stays where it is has nothing to begin anew: only its epoch goes. Of a node's idle partitions, all that it led come to this when
+// another leads them.
 func CutAt(leader, own kafka.EpochEnd, start, end kafka.Offset) (to kafka.Offset, anew bool) {
 	at := min(leader.End, end)
 	switch {
 	case leader.Epoch == kafka.NoEpoch:
-		return at, true
+		return at, start < end || at < end
 	case own.Epoch == kafka.NoEpoch: // all that is here is newer than the leader's epoch
 		at = min(at, start)
 	default:

@@ -353,3 +353,41 @@ func TestC021_AllLosePowerAtOnce(t *testing.T) {
 		}
 	})
 }
+
+// TestC015_IdlePartitionsChangeLeaderCheaply: where no record was ever written, or all have been deleted, a node that no longer leads forgets its
+// epoch and keeps its files: a node with many idle partitions follows again soon after another one led them.
+func TestC015_IdlePartitionsChangeLeaderCheaply(t *testing.T) {
+	inClusterBubble(t, 3, func(t *testing.T, c *cluster) {
+		const partitions, changesMax = 20, 10 // the epochs file goes, its directory is synced, and it is written again with the next epoch; to begin anew takes 24
+		tp := c.topic("orders", partitions)
+		idle := make([]kafka.TopicPartition, partitions)
+		for i := range idle {
+			idle[i] = kafka.TopicPartition{Topic: tp.Topic, Partition: int32(i)}
+			c.alike(idle[i])
+		}
+		c.acked(idle[0], oneBatch)
+		c.alike(idle[0])
+		end := c.status(1, idle[0]).End
+		if r := c.nodes[1].host.DeleteRecords(t.Context(), []DeleteItem{{TP: idle[0], To: end}})[0]; r.Err != nil {
+			t.Fatal(r.Err)
+		}
+		for _, leader := range []kafka.NodeID{2, 1, 2} {
+			for _, tp := range idle {
+				c.lead(tp, leader)
+			}
+			before := c.nodes[3-leader].fs.Ops()
+			for _, tp := range idle {
+				c.alike(tp)
+			}
+			waitInBubble(10 * time.Second)
+			if ops := c.nodes[3-leader].fs.Ops() - before; ops > partitions*changesMax {
+				t.Errorf("node %d, which led %d idle partitions, changed its disk %d times to follow", 3-leader, partitions, ops)
+			}
+		}
+		for id, n := range c.nodes {
+			if said := n.log.count("log truncated"); said != 0 {
+				t.Errorf("node %v says %d times that it cut a log that has no records", id, said)
+			}
+		}
+	})
+}
