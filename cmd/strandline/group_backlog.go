@@ -67,6 +67,29 @@ func describeBacklog(p *group.PartitionReport) *describedBacklog {
 	return d
 }
 
+// headline is what is said of a whole group: its lag, and where it is known how the lag changes and the state.
+func (d *describedGroup) headline() string {
+	text := fmt.Sprintf("lag %d", d.Lag)
+	if d.Trend != nil {
+		text += " (" + trend(d.Trend) + ")"
+	}
+	if d.Backlog != "" {
+		text += ", " + d.Backlog
+	}
+	return text
+}
+
+// trend prints how a lag changes; "-" when it is not known.
+func trend(perMinute *int64) string {
+	switch {
+	case perMinute == nil:
+		return "-"
+	case *perMinute == 0:
+		return "0/min"
+	}
+	return fmt.Sprintf("%+d/min", *perMinute)
+}
+
 // span prints milliseconds as people say them; "-" for none.
 func span(ms *int64) string {
 	if ms == nil {

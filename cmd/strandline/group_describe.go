@@ -22,10 +22,12 @@ func newGroupDescribeCommand(a *app) *cobra.Command {
 		Long: `Show consumer groups: their members, and for each partition the committed offset (the next record to read), the end of the
 partition, the lag and who reads it. Partitions that were committed are shown whether or not the group has members.
 
-OLDEST is the age of the oldest record that the group has not read, TIME TO LOSS when retention will have passed it, STATE one of: caught
-up; behind; falling behind (the lag grew over the last half minute or more); stuck (records wait, the group has members and committed
-nothing for a minute); no members; losing data (retention has passed the group, or may at any moment); unknown (the partition's leader
-does not answer). WHY shows the rule that decided.`,
+TREND is how the lag changes, in records a minute, from half a minute to a minute ago until now; "-" when it has not been seen for so
+long. OLDEST is the age of the oldest record that the group has not read, TIME TO LOSS when retention will have passed it, STATE one of:
+caught up; behind; falling behind (the lag grew over the last half minute or more); stuck (records wait, the group has members and
+committed nothing for a minute); no members; losing data (retention has passed the group, or may at any moment); unknown (the
+partition's leader does not answer). WHY shows the rule that decided. The first line has the lag and trend of all partitions, and the
+worst of their states.`,
 		Example: `  strandline group describe billing
   strandline group describe billing shipping
   strandline group describe billing -o json | jq .lag`,
@@ -44,8 +46,9 @@ type describedGroup struct {
 	ProtocolType string            `json:"protocolType"`
 	Protocol     string            `json:"protocol"`
 	Coordinator  int32             `json:"coordinator"`
-	Lag          int64             `json:"lag"`               // of all partitions whose lag is known
-	Backlog      string            `json:"backlog,omitempty"` // the worst state of the partitions
+	Lag          int64             `json:"lag"`                    // of all partitions whose lag is known
+	Trend        *int64            `json:"lagPerMinute,omitempty"` // how it changes; absent when it is not known
+	Backlog      string            `json:"backlog,omitempty"`      // the worst state of the partitions
 	Members      []describedMember `json:"members"`
 	Partitions   []describedLag    `json:"partitions"`
 }
@@ -121,6 +124,9 @@ func (s *session) describeGroup(ctx context.Context, name string) (describedGrou
 	backlogs := map[string]map[int32]*describedBacklog{}
 	if report != nil {
 		d.Backlog = report.State.String()
+		if sum, has := report.Trend(); has {
+			d.Trend = &sum
+		}
 		for i := range report.Partitions {
 			p := &report.Partitions[i]
 			if backlogs[p.Topic] == nil {
@@ -182,8 +188,8 @@ func (p printer) printGroup(d describedGroup, again bool) error {
 	if d.Protocol != "" {
 		protocol += "/" + d.Protocol
 	}
-	if _, err := fmt.Fprintf(p.w, "%sgroup %s, %s, protocol %s, coordinator %d, %d members, lag %d\n",
-		gap, d.Group, d.State, protocol, d.Coordinator, len(d.Members), d.Lag); err != nil {
+	if _, err := fmt.Fprintf(p.w, "%sgroup %s, %s, protocol %s, coordinator %d, %d members, %s\n",
+		gap, d.Group, d.State, protocol, d.Coordinator, len(d.Members), d.headline()); err != nil {
 		return err
 	}
 	var members [][]string
@@ -212,10 +218,10 @@ func (p printer) printGroup(d describedGroup, again bool) error {
 			b = &describedBacklog{}
 		}
 		rows = append(rows, []string{
-			l.Topic, strconv.Itoa(int(l.Partition)), number(l.Committed), number(l.End), lag, span(b.OldestMs), span(b.TimeToLossMs), orDash(b.State), orDash(l.MemberID),
+			l.Topic, strconv.Itoa(int(l.Partition)), number(l.Committed), number(l.End), lag, trend(b.Trend), span(b.OldestMs), span(b.TimeToLossMs), orDash(b.State), orDash(l.MemberID),
 		})
 	}
-	if err := p.section([]string{"TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "OLDEST", "TIME TO LOSS", "STATE", "MEMBER"}, rows); err != nil {
+	if err := p.section([]string{"TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "TREND", "OLDEST", "TIME TO LOSS", "STATE", "MEMBER"}, rows); err != nil {
 		return err
 	}
 	var rules [][]string

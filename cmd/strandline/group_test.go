@@ -8,20 +8,20 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 )
 
-// R48: a member without partitions is shown as idle; what is not known is shown as such, never as 0 (C062).
+// R48, R176, R177: a member without partitions is shown as idle; what is not known is shown as such, never as 0 (C062).
 func TestGroupDescribe_IdleMembersAndUnknownNumbers(t *testing.T) {
-	five, seven, two := int64(5), int64(7), int64(2)
+	five, seven, two, three := int64(5), int64(7), int64(2), int64(3)
 	oldest, loss := int64(90_000), int64(3*24*3_600_000+5)
 	instance := "desk-1"
 	d := describedGroup{
-		Group: "billing", State: "Stable", ProtocolType: "consumer", Protocol: "range", Coordinator: 1, Lag: 2,
+		Group: "billing", State: "Stable", ProtocolType: "consumer", Protocol: "range", Coordinator: 1, Lag: 2, Trend: &three, Backlog: "falling behind",
 		Members: []describedMember{
 			{MemberID: "a-1", ClientID: "a", Host: "10.0.0.1", InstanceID: &instance, Partitions: 1},
 			{MemberID: "b-2", ClientID: "b", Host: "10.0.0.2"},
 		},
 		Partitions: []describedLag{
 			{Topic: "orders", Partition: 0, Committed: &five, End: &seven, Lag: &two, MemberID: "a-1", describedBacklog: &describedBacklog{
-				State: "behind", Rule: "records wait and the group reads", OldestMs: &oldest, TimeToLossMs: &loss,
+				State: "falling behind", Rule: "the lag grew by 2 records in 40s", OldestMs: &oldest, TimeToLossMs: &loss, Trend: &three,
 			}},
 			{Topic: "orders", Partition: 1, Error: "LEADER_NOT_AVAILABLE"},
 		},
@@ -30,18 +30,18 @@ func TestGroupDescribe_IdleMembersAndUnknownNumbers(t *testing.T) {
 	if err := (printer{w: &out}).printGroup(d, false); err != nil {
 		t.Fatal(err)
 	}
-	want := `group billing, Stable, protocol consumer/range, coordinator 1, 2 members, lag 2
+	want := `group billing, Stable, protocol consumer/range, coordinator 1, 2 members, lag 2 (+3/min), falling behind
 
 MEMBER  INSTANCE  CLIENT  HOST      PARTITIONS
 a-1     desk-1    a       10.0.0.1  1
 b-2     -         b       10.0.0.2  idle
 
-TOPIC   PARTITION  COMMITTED  END  LAG                   OLDEST  TIME TO LOSS  STATE   MEMBER
-orders  0          5          7    2                     1m30s   3d            behind  a-1
-orders  1          -          -    LEADER_NOT_AVAILABLE  -       -             -       -
+TOPIC   PARTITION  COMMITTED  END  LAG                   TREND   OLDEST  TIME TO LOSS  STATE           MEMBER
+orders  0          5          7    2                     +3/min  1m30s   3d            falling behind  a-1
+orders  1          -          -    LEADER_NOT_AVAILABLE  -       -       -             -               -
 
 PARTITION  WHY
-orders-0   records wait and the group reads
+orders-0   the lag grew by 2 records in 40s
 `
 	if out.String() != want {
 		t.Errorf("%s\nwant\n%s", out.String(), want)

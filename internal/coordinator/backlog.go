@@ -170,7 +170,7 @@ func (c *Coordinator) look(ctx context.Context) {
 	if left <= 0 {
 		c.cfg.Log.Warn("groups have more partitions than are looked at; the backlog of the rest is not in the metrics", "limit", backlogPartitionsMax)
 	}
-	c.cfg.Metrics.Backlogs.Set(rows)
+	c.cfg.Metrics.Backlogs.Set(group.BacklogStates(), rows)
 }
 
 // ask puts a question to one shard.
@@ -189,7 +189,8 @@ func (c *Coordinator) take(r *group.Report, rows []metrics.Backlog) []metrics.Ba
 	for i := range r.Partitions {
 		p := &r.Partitions[i]
 		rows = append(rows, metrics.Backlog{
-			Group: r.Group, Topic: p.Topic, Partition: p.Partition, Known: p.Known, Lag: p.Lag, Oldest: p.Oldest, LossIn: p.LossIn, Expires: p.Expires,
+			Group: r.Group, Topic: p.Topic, Partition: p.Partition, State: int(p.State), Known: p.Known, Lag: p.Lag, Oldest: p.Oldest,
+			LossIn: p.LossIn, Expires: p.Expires, Trend: float64(p.Trend) / 60, HasTrend: p.HasTrend,
 		})
 		if !p.Known {
 			continue

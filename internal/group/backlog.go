@@ -42,6 +42,15 @@ func (s BacklogState) String() string {
 	return "none"
 }
 
+// BacklogStates are the names of the states, each at its number's place; what no state has is "none".
+func BacklogStates() []string {
+	names := make([]string, LosingData+1)
+	for s := range names {
+		names[s] = BacklogState(s).String()
+	}
+	return names
+}
+
 const (
 	// stuckAfter is how old the oldest unread record and the newest commit of a group with members must be for it to be stuck: clients
 	// commit every five seconds, and an hour would be too late to say it.
@@ -75,7 +84,7 @@ type Backlog struct {
 	Lag   int64  // records; -1: unknown
 	// Lost is the range of records that the group can no longer read; empty when From is NoOffset.
 	Lost LostRange
-	// Trend is the change of the lag in records a minute; HasTrend is false when there is none to be told.
+	// Trend is the change of the lag in whole records a minute, since Ago; HasTrend is false when there is none to be told.
 	Trend    int64
 	HasTrend bool
 }

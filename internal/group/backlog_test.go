@@ -49,4 +49,15 @@ func TestR176_R177_R183_Judge(t *testing.T) {
 	if b := Judge(BacklogFacts{Known: true, Unread: true, End: 30, Before: 10, Ago: 2 * time.Minute}); !b.HasTrend || b.Trend != 10 {
 		t.Errorf("trend %+v, want 10 records a minute", b)
 	}
+	var r Report
+	if _, has := r.Trend(); has {
+		t.Error("a group without partitions has a trend")
+	}
+	r.Partitions = []PartitionReport{{}, {Backlog: Backlog{Trend: 7, HasTrend: true}}, {Backlog: Backlog{Trend: -9, HasTrend: true}}}
+	if sum, has := r.Trend(); !has || sum != -2 {
+		t.Errorf("trend of a group: %d, %v", sum, has)
+	}
+	if names := BacklogStates(); len(names) != int(LosingData)+1 || names[0] != "none" || names[LosingData] != "losing data" || names[CaughtUp] != "caught up" {
+		t.Errorf("states %q", names)
+	}
 }

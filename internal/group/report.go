@@ -29,6 +29,16 @@ type PartitionReport struct {
 // Worsen takes in the state of another partition.
 func (r *Report) Worsen(s BacklogState) { r.State = max(r.State, s) }
 
+// Trend sums up how the lag changes, in records a minute; false when no partition has a trend.
+func (r *Report) Trend() (perMinute int64, has bool) {
+	for i := range r.Partitions {
+		if p := &r.Partitions[i]; p.HasTrend {
+			perMinute, has = perMinute+p.Trend, true
+		}
+	}
+	return perMinute, has
+}
+
 // Keep leaves out the topics that are not to be seen.
 func (r *Report) Keep(sees func(topic string) bool) {
 	r.Partitions = slices.DeleteFunc(r.Partitions, func(p PartitionReport) bool { return !sees(p.Topic) })

@@ -8,16 +8,17 @@ import (
 	"time"
 )
 
-// TestR176_R177_R183_Backlogs: a group is the sum, the oldest and the soonest of its partitions; what is unknown is not 0, and no name that a
-// client chose breaks the page.
+// TestR176_R177_R183_Backlogs: a group is the sum, the oldest, the soonest and the worst of its partitions; what is unknown is not 0, and no
+// name that a client chose breaks the page.
 func TestR176_R177_R183_Backlogs(t *testing.T) {
 	r := New()
-	r.Broker.Backlogs.Set([]Backlog{
-		{Group: "g", Topic: "t", Partition: 0, Known: true, Lag: 3, Oldest: time.Minute, LossIn: time.Hour, Expires: true},
-		{Group: "g", Topic: "t", Partition: 1, Known: true, Lag: 4, Oldest: time.Second, LossIn: time.Minute, Expires: true},
-		{Group: "g", Topic: "t", Partition: 2},
-		{Group: "away", Topic: "t", Partition: 0},
-		{Group: "\xff", Topic: "t", Known: true}, {Group: "\xfe", Topic: "t", Known: true},
+	states := []string{"none", "well", "away", "bad"}
+	r.Broker.Backlogs.Set(states, []Backlog{
+		{Group: "g", Topic: "t", Partition: 0, State: 3, Known: true, Lag: 3, Oldest: time.Minute, LossIn: time.Hour, Expires: true, Trend: 0.5, HasTrend: true},
+		{Group: "g", Topic: "t", Partition: 1, State: 1, Known: true, Lag: 4, Oldest: time.Second, LossIn: time.Minute, Expires: true, Trend: -2, HasTrend: true},
+		{Group: "g", Topic: "t", Partition: 2, State: 2},
+		{Group: "away", Topic: "t", Partition: 0, State: 2},
+		{Group: "\xff", Topic: "t", State: 1, Known: true}, {Group: "\xfe", Topic: "t", State: 1, Known: true},
 	})
 	page := func(h http.Handler) string {
 		w := httptest.NewRecorder()
@@ -32,21 +33,31 @@ func TestR176_R177_R183_Backlogs(t *testing.T) {
 		`strandline_group_oldest_unprocessed_seconds{group="g"} 60`:         page(r.Handler()),
 		`strandline_group_time_to_loss_seconds{group="g"} 60`:               page(r.Handler()),
 		`strandline_group_unknown_partitions{group="g"} 1`:                  page(r.Handler()),
+		`strandline_group_lag_trend_records_per_second{group="g"} -1.5`:     page(r.Handler()),
+		`strandline_group_state{group="g",state="well"} 0`:                  page(r.Handler()),
+		`strandline_group_state{group="g",state="away"} 0`:                  page(r.Handler()),
+		`strandline_group_state{group="g",state="bad"} 1`:                   page(r.Handler()),
+		`strandline_group_state{group="away",state="away"} 1`:               page(r.Handler()),
 		`strandline_group_lag_records{group="g",partition="1",topic="t"} 4`: page(r.DetailHandler()),
 	} {
 		if !strings.Contains(want, text+"\n") {
 			t.Errorf("%s is missing", text)
 		}
 	}
-	if strings.Contains(page(r.Handler()), `lag_records{group="away"}`) {
-		t.Error("what is unknown has a number")
+	for _, text := range []string{`lag_records{group="away"}`, `second{group="away"}`, `second{group="?"}`, `state="none"`} {
+		if strings.Contains(page(r.Handler()), text) {
+			t.Errorf("%s is there: what is unknown has a number", text)
+		}
 	}
 	many := make([]Backlog, 2*groupLabelsMax)
 	for i := range many {
-		many[i] = Backlog{Group: strings.Repeat("x", i+1), Known: true, Lag: 1}
+		many[i] = Backlog{Group: strings.Repeat("x", i+1), State: 1, Known: true, Lag: 1}
 	}
-	r.Broker.Backlogs.Set(many)
+	r.Broker.Backlogs.Set(states, many)
 	if n := strings.Count(page(r.Handler()), "strandline_group_lag_records{"); n != groupLabelsMax+1 {
 		t.Errorf("%d groups have lines", n)
+	}
+	if n := strings.Count(page(r.Handler()), "strandline_group_state{"); n != 3*(groupLabelsMax+1) {
+		t.Errorf("%d lines of states", n)
 	}
 }

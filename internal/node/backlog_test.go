@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"strandline.dev/internal/group"
 	"strandline.dev/internal/kafka"
@@ -157,6 +158,100 @@ func TestC061_ACommitAboveTheEndIsKept(t *testing.T) {
 		defer reader.Close()
 		if err := reader.PollFetches(c.t.Context()).Err(); !errors.Is(err, kerr.OffsetOutOfRange) {
 			t.Errorf("the fetch says %v", err)
+		}
+	})
+}
+
+// ofGroup is what the nodes expose of a group under a name, by the labels behind that of the group.
+func (c *cluster) ofGroup(name, groupID string) map[string]float64 {
+	c.t.Helper()
+	out := map[string]float64{}
+	for _, id := range c.ids() {
+		f := c.scrape(id, "/metrics")[name]
+		if f == nil {
+			continue
+		}
+		for _, s := range f.series {
+			if rest, ok := strings.CutPrefix(s.id, name+`{group="`+groupID+`"`); ok {
+				out[strings.Trim(rest, ",}")] += s.value
+			}
+		}
+	}
+	return out
+}
+
+// stateOfGroup is the state of a group by the metrics, of which one is 1 and all others are there.
+func (c *cluster) stateOfGroup(groupID string) string {
+	c.t.Helper()
+	lines := c.ofGroup("strandline_group_state", groupID)
+	state := ""
+	for label, value := range lines {
+		if value == 1 && state == "" {
+			state = strings.TrimSuffix(strings.TrimPrefix(label, `state="`), `"`)
+		} else if value != 0 {
+			c.t.Fatalf("states of %s: %v", groupID, lines)
+		}
+	}
+	if len(lines) != len(group.BacklogStates())-1 || state == "" {
+		c.t.Fatalf("states of %s: %v", groupID, lines)
+	}
+	return state
+}
+
+// TestCluster_R72_R176_R177_R183_StateAndTrend: the metrics follow a group whose member reads more slowly than is published, until the member
+// leaves and retention passes the group.
+func TestCluster_R72_R176_R177_R183_StateAndTrend(t *testing.T) {
+	clusterBubble(t, 3, withHTTP, func(t *testing.T, c *cluster) {
+		cl := c.client()
+		defer cl.Close()
+		const kept, trend = 10 * time.Minute, "strandline_group_lag_trend_records_per_second"
+		c.leaveBacklog(cl, kept)
+		member := c.client(kgo.ConsumerGroup("billing"), kgo.ConsumeTopics("orders"), kgo.DisableAutoCommit())
+		defer member.Close()
+		member.PollFetches(timed(t, 20*time.Second))
+		commit := func(at map[int32]kgo.EpochOffset) {
+			member.CommitOffsetsSync(t.Context(), map[string]map[int32]kgo.EpochOffset{"orders": at}, func(_ *kgo.Client, _ *kmsg.OffsetCommitRequest, _ *kmsg.OffsetCommitResponse, err error) {
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		commit(map[int32]kgo.EpochOffset{1: {Epoch: -1, Offset: 5}, 2: {Epoch: -1, Offset: 5}})
+		const rounds, published, read = 24, 10, 4 // in 5 s each: the lag grows by 1.2 records a second
+		for i := range int64(rounds) {
+			for range published {
+				if err := cl.ProduceSync(t.Context(), &kgo.Record{Topic: "orders", Partition: 0, Value: []byte("x")}).FirstErr(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			commit(map[int32]kgo.EpochOffset{0: {Epoch: -1, Offset: 2 + read*(i+1)}})
+			time.Sleep(5 * time.Second)
+		}
+		if state := c.stateOfGroup("billing"); state != "falling behind" {
+			t.Errorf("%s, with a member that reads %d of %d", state, read, published)
+		}
+		if v, ok := c.ofGroup(trend, "billing")[""]; !ok || v < 0.9 || v > 1.5 {
+			t.Errorf("the lag grows by %v a second, %v; want 1.2", v, ok)
+		}
+		perMinute, ok := c.reported("billing").Trend()
+		if !ok || perMinute < 54 || perMinute > 90 {
+			t.Errorf("the lag grows by %d a minute, %v; want 72", perMinute, ok)
+		}
+
+		member.Close()
+		time.Sleep(2 * time.Minute)
+		if state := c.stateOfGroup("billing"); state != "no members" {
+			t.Errorf("%s, without members", state)
+		}
+		lag := float64(3 + rounds*(published-read))
+		if v, ok := c.ofGroup(trend, "billing")[""]; !ok || v != 0 || c.ofGroup("strandline_group_lag_records", "billing")[""] != lag {
+			t.Errorf("the lag of %v grows by %v a second, %v, and nothing happens", c.ofGroup("strandline_group_lag_records", "billing"), v, ok)
+		}
+
+		time.Sleep(kept)
+		c.untilInBubble("the loss is counted", func() bool { return c.sum("/metrics", "strandline_group_records_lost_total") == lag })
+		if state := c.stateOfGroup("billing"); state != "losing data" {
+			t.Errorf("%s, when retention has passed the group", state)
 		}
 	})
 }
