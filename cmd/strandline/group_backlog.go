@@ -69,7 +69,7 @@ func describeBacklog(p *group.PartitionReport) *describedBacklog {
 
 // headline is what is said of a whole group: its lag, and where it is known how the lag changes and the state.
 func (d *describedGroup) headline() string {
-	text := fmt.Sprintf("lag %d", d.Lag)
+	text := "lag " + number(d.Lag)
 	if d.Trend != nil {
 		text += " (" + trend(d.Trend) + ")"
 	}

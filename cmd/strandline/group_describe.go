@@ -46,7 +46,7 @@ type describedGroup struct {
 	ProtocolType string            `json:"protocolType"`
 	Protocol     string            `json:"protocol"`
 	Coordinator  int32             `json:"coordinator"`
-	Lag          int64             `json:"lag"`                    // of all partitions whose lag is known
+	Lag          *int64            `json:"lag"`                    // of all partitions whose lag is known; null: of none
 	Trend        *int64            `json:"lagPerMinute,omitempty"` // how it changes; absent when it is not known
 	Backlog      string            `json:"backlog,omitempty"`      // the worst state of the partitions
 	Members      []describedMember `json:"members"`
@@ -121,18 +121,11 @@ func (s *session) describeGroup(ctx context.Context, name string) (describedGrou
 	if err != nil {
 		return describedGroup{}, err
 	}
-	backlogs := map[string]map[int32]*describedBacklog{}
+	var backlogs map[group.Place]*group.PartitionReport
 	if report != nil {
-		d.Backlog = report.State.String()
+		d.Backlog, backlogs = report.State.String(), report.Places()
 		if sum, has := report.Trend(); has {
 			d.Trend = &sum
-		}
-		for i := range report.Partitions {
-			p := &report.Partitions[i]
-			if backlogs[p.Topic] == nil {
-				backlogs[p.Topic] = map[int32]*describedBacklog{}
-			}
-			backlogs[p.Topic][p.Partition] = describeBacklog(p)
 		}
 	}
 	owned := map[string]int{}
@@ -145,19 +138,42 @@ func (s *session) describeGroup(ctx context.Context, name string) (describedGrou
 				continue // neither read nor committed
 			}
 			row := describeLag(l)
-			row.describedBacklog = backlogs[topic][partition]
-			if row.Lag != nil {
-				d.Lag += *row.Lag
+			if p := backlogs[group.Place{Topic: topic, Partition: partition}]; p != nil {
+				row.take(p)
 			}
 			d.Partitions = append(d.Partitions, row)
 		}
 	}
+	d.Lag = lagOf(d.Partitions)
 	for _, m := range g.Members {
 		d.Members = append(d.Members, describedMember{
 			MemberID: m.MemberID, InstanceID: m.InstanceID, ClientID: m.ClientID, Host: strings.TrimPrefix(m.ClientHost, "/"), Partitions: owned[m.MemberID],
 		})
 	}
 	return d, nil
+}
+
+// lagOf is the sum of what is known; nil when there is something to know and nothing of it is known.
+func lagOf(partitions []describedLag) *int64 {
+	sum, known := int64(0), len(partitions) == 0
+	for i := range partitions {
+		if lag := partitions[i].Lag; lag != nil {
+			sum, known = sum+*lag, true
+		}
+	}
+	if !known {
+		return nil
+	}
+	return &sum
+}
+
+// take adds what the coordinator knows. It counts the records that are there to be read, where offsets also count those that compaction has removed.
+func (l *describedLag) take(p *group.PartitionReport) {
+	l.describedBacklog = describeBacklog(p)
+	if p.Known {
+		end := int64(p.End)
+		l.End, l.Lag, l.Error = &end, &p.Lag, ""
+	}
 }
 
 func describeLag(l kadm.GroupMemberLag) describedLag {

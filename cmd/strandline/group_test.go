@@ -6,6 +6,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
+
+	"strandline.dev/internal/group"
 )
 
 // R48, R176, R177: a member without partitions is shown as idle; what is not known is shown as such, never as 0 (C062).
@@ -14,7 +16,7 @@ func TestGroupDescribe_IdleMembersAndUnknownNumbers(t *testing.T) {
 	oldest, loss := int64(90_000), int64(3*24*3_600_000+5)
 	instance := "desk-1"
 	d := describedGroup{
-		Group: "billing", State: "Stable", ProtocolType: "consumer", Protocol: "range", Coordinator: 1, Lag: 2, Trend: &three, Backlog: "falling behind",
+		Group: "billing", State: "Stable", ProtocolType: "consumer", Protocol: "range", Coordinator: 1, Lag: &two, Trend: &three, Backlog: "falling behind",
 		Members: []describedMember{
 			{MemberID: "a-1", ClientID: "a", Host: "10.0.0.1", InstanceID: &instance, Partitions: 1},
 			{MemberID: "b-2", ClientID: "b", Host: "10.0.0.2"},
@@ -51,5 +53,32 @@ orders-0   the lag grew by 2 records in 40s
 	})
 	if lag.Committed != nil || lag.End != nil || lag.Lag != nil || lag.Error == "" {
 		t.Errorf("%+v", lag)
+	}
+	if sum := lagOf([]describedLag{lag}); sum != nil {
+		t.Errorf("the sum of what is not known is %d", *sum)
+	}
+	if sum := lagOf(d.Partitions); sum == nil || *sum != 2 {
+		t.Errorf("the sum of what is known is %v", sum)
+	}
+	if sum := lagOf(nil); sum == nil || *sum != 0 {
+		t.Errorf("the sum of nothing is %v", sum)
+	}
+}
+
+// TestC117_GapsAreNoLag: what compaction has removed behind a group is no lag of it, though its end lies behind; the coordinator knows.
+func TestC117_GapsAreNoLag(t *testing.T) {
+	row := describeLag(kadm.GroupMemberLag{Topic: "state", Commit: kadm.Offset{At: 20}, End: kadm.ListedOffset{Offset: 30}, Lag: 10})
+	p := &group.PartitionReport{
+		Topic: "state", BacklogFacts: group.BacklogFacts{Committed: 20, Known: true, End: 30},
+		Backlog: group.Judge(group.BacklogFacts{Committed: 20, Known: true, End: 30}),
+	}
+	row.take(p)
+	if *row.Lag != 0 || *row.End != 30 || *row.Committed != 20 || row.State != group.CaughtUp.String() {
+		t.Errorf("%+v", row)
+	}
+	row = describeLag(kadm.GroupMemberLag{Topic: "state", Commit: kadm.Offset{At: 20}, End: kadm.ListedOffset{Offset: 30}, Lag: 10})
+	row.take(&group.PartitionReport{Topic: "state", Backlog: group.Judge(group.BacklogFacts{Committed: 20})})
+	if *row.Lag != 10 || row.State != group.BacklogUnknown.String() {
+		t.Errorf("the coordinator does not know: %+v", row)
 	}
 }

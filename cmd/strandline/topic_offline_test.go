@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"os"
 	"path/filepath"
@@ -16,15 +17,16 @@ import (
 
 // nodeCommand runs commands against one node with the data in dir, which is not asked for logins and keeps no audit trail.
 type nodeCommand struct {
-	t   *testing.T
-	dir string
-	n   *node.Node
+	t    *testing.T
+	dir  string
+	http string // "": it has no HTTP
+	n    *node.Node
 }
 
 func (c *nodeCommand) start() {
 	c.t.Helper()
 	cfg, err := config.Build(map[string]string{
-		"node.id": "1", "data.dir": filepath.Join(c.dir, "data"), "http.address": config.NoHTTP,
+		"node.id": "1", "data.dir": filepath.Join(c.dir, "data"), "http.address": cmp.Or(c.http, config.NoHTTP),
 		"listeners.0.name": "clients", "listeners.0.address": "127.0.0.1:0",
 	}, false)
 	if err != nil {
@@ -46,12 +48,17 @@ func (c *nodeCommand) stop() {
 
 // run is the exit code and what was printed.
 func (c *nodeCommand) run(stdin string, args ...string) (code int, text string) {
+	return runCommand(c.dir, c.n.KafkaAddresses()[0], stdin, args...)
+}
+
+// runCommand runs a command in this process, without any settings but those in dir.
+func runCommand(dir, brokers, stdin string, args ...string) (code int, text string) {
 	a := newApp()
 	var out bytes.Buffer
 	a.stdin, a.stdout, a.stderr = strings.NewReader(stdin), &out, &out
 	a.lookup = func(string) (string, bool) { return "", false }
-	a.configDir = func() (string, error) { return c.dir, nil }
-	code = run(append(args, "--brokers", c.n.KafkaAddresses()[0]), a)
+	a.configDir = func() (string, error) { return dir, nil }
+	code = run(append(args[:len(args):len(args)], "--brokers", brokers), a)
 	return code, out.String()
 }
 

@@ -15,6 +15,9 @@ func (x *step) load() {
 		if isClassic && g.consumer.isThere() {
 			x.replaceConsumer(g) // a conversion that was not completed: its last record is the one that ends the classic group
 		} else if len(g.consumer.members) > 0 {
+			if g.stored != nil {
+				x.record(g, groupTombstone(g.id)) // the same; nobody is in the classic group, so the consumer group stays
+			}
 			for _, m := range sorted(g.consumer.members) {
 				x.watchConsumer(g, nil, m)
 			}

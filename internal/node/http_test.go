@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,9 +18,22 @@ import (
 // httpGet gets a page over a network in memory.
 func httpGet(t *testing.T, n sys.Net, address, path string) (status int, body string) {
 	t.Helper()
+	return httpDo(t, n, http.MethodGet, "http://"+address+path, "")
+}
+
+// httpDo sends a request of JSON.
+func httpDo(t *testing.T, n sys.Net, method, url, body string) (status int, answer string) {
+	t.Helper()
 	tr := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, a string) (net.Conn, error) { return n.Dial(ctx, a) }}
 	defer tr.CloseIdleConnections()
-	resp, err := (&http.Client{Transport: tr}).Get("http://" + address + path)
+	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := (&http.Client{Transport: tr}).Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}

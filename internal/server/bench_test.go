@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -53,6 +54,44 @@ func BenchmarkRoundTrip(b *testing.B) {
 			tb, c, id := benchBroker(b, one.size)
 			req := request(one.key, "bench", id, tb.newBatch(strings.Repeat("b", one.size)))
 			benchRoundTrips(b, c, req)
+		})
+	}
+}
+
+// BenchmarkK48 measures heartbeats that nobody can mean, of which each is to be answered in k48Max, with a thousand topics whose names make other engines
+// of regular expressions go back without end. No expression is asked for twice, so none is known.
+func BenchmarkK48(b *testing.B) {
+	const k48Max = 10 * time.Millisecond
+	for _, one := range k48Heartbeats {
+		b.Run(strings.ReplaceAll(one.name, " ", "_"), func(b *testing.B) {
+			tb := newTestBroker(b, testOptions{disk: b.TempDir()})
+			c := tb.dial()
+			findCoordinator(c)
+			for i := range 1000 {
+				c.create(k48Topic+strconv.Itoa(i), 1)
+			}
+			ask[*kmsg.ConsumerGroupHeartbeatResponse](c, k48Heartbeat("a", 0, ""))
+			slowest, asked := time.Duration(0), 0
+			for b.Loop() {
+				member, pattern := "a", one.pattern
+				if pattern != "" {
+					member, pattern = "b", strconv.Itoa(asked)+pattern
+					if one.want == kafka.None {
+						pattern = "((a+)+_" + strconv.Itoa(asked) + "|" + one.pattern + ")"
+					}
+				}
+				req := k48Heartbeat(member, one.epoch, pattern)
+				began := time.Now()
+				code := ask[*kmsg.ConsumerGroupHeartbeatResponse](c, req).ErrorCode
+				slowest, asked = max(slowest, time.Since(began)), asked+1
+				if kafka.ErrorCode(code) != one.want {
+					b.Fatalf("%v, want %v", kafka.ErrorCode(code), one.want)
+				}
+			}
+			b.ReportMetric(float64(slowest.Microseconds())/1000, "slowest-ms")
+			if mean := b.Elapsed() / time.Duration(asked); mean > k48Max {
+				b.Errorf("%v a request, want at most %v", mean, k48Max)
+			}
 		})
 	}
 }

@@ -219,7 +219,7 @@ func TestC062_FailedLookupsAreNeverZero(t *testing.T) {
 	c.create("c062", 1)
 	c.publish(newProduce("c062", 0, b.newBatch("a")))
 	err := errors.New("failpoint")
-	b.spy.fail.Store(&err)
+	b.failLookups(err)
 	for ts := range timestampSince {
 		if got := c.listOffset("c062", ts, 11); kafka.ErrorCode(got.ErrorCode) != kafka.UnknownServerError || got.Offset != -1 || got.Timestamp != -1 || got.LeaderEpoch != -1 {
 			t.Errorf("list %d: %+v", ts, got)
@@ -236,7 +236,7 @@ func TestC062_FailedLookupsAreNeverZero(t *testing.T) {
 	if !strings.Contains(b.log.String(), "failpoint") {
 		t.Error("an unmapped error is not in the log")
 	}
-	b.spy.fail.Store(nil)
+	b.failLookups(nil)
 	p := c.publish(newProduce("c062", 5, b.newBatch("a")))
 	if kafka.ErrorCode(p.ErrorCode) != kafka.UnknownTopicOrPartition || p.BaseOffset != -1 || p.LogStartOffset != -1 || p.LogAppendTime != -1 {
 		t.Errorf("publish to a partition that is not there: %+v", p)

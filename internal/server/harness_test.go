@@ -65,6 +65,7 @@ type testOptions struct {
 	tokens   *auth.Tokens
 	session  time.Duration // Config.SessionMax
 	audit    Audit
+	failing  error // look-ups in the partitions fail from the beginning
 }
 
 // bind opens the listener of a test's broker.
@@ -136,16 +137,16 @@ func newTestBroker(t testing.TB, o testOptions) *testBroker {
 	})
 	must(t, err)
 	t.Cleanup(func() { _ = b.host.Close(false) })
-	b.spy = &spyReplicas{Host: b.host}
+	b.spy, b.control = &spyReplicas{Host: b.host}, &testController{Controller: ctl}
+	b.failLookups(o.failing)
 	b.groups = coordinator.New(coordinator.Config{
-		Node: 1, Image: b.quorum.Image, Replicas: b.spy, Controller: ctl, Broker: brokerConfig, TopicConfig: topicConfig, Wall: wall, Log: log,
+		Node: 1, Image: b.quorum.Image, Replicas: b.spy, Controller: b.control, Broker: brokerConfig, TopicConfig: topicConfig, Wall: wall, Log: log,
 		Metrics: b.metrics.Broker, Sees: auth.NewAuthorizer(b.quorum.Image, o.access).Sees,
 	})
 	t.Cleanup(b.groups.Close)
 	nl := o.bind(t)
 	b.addr = nl.Addr().String()
 	epoch := b.register(run, ctl, machine, dir, append([]Listener{{Name: "plain", Net: nl}}, o.listen...))
-	b.control = &testController{Controller: ctl}
 	cfg := Config{
 		Node: 1, Image: b.quorum.Image, Replicas: b.spy, Logs: b.host, Quorum: b.quorum, Controller: b.control, Groups: b.groups,
 		Broker: brokerConfig, TopicConfig: topicConfig, BrokerEpoch: func() kafka.BrokerEpoch { return epoch },
@@ -569,11 +570,30 @@ func (r *spyReplicas) ListOffset(tp kafka.TopicPartition, ts int64, current kafk
 	return r.Host.ListOffset(tp, ts, current, readCommitted)
 }
 
+func (r *spyReplicas) Backlogs(ctx context.Context, items []replica.BacklogItem) []replica.Backlog {
+	told := r.Host.Backlogs(ctx, items)
+	if err := r.fail.Load(); err != nil {
+		for i := range told {
+			told[i] = replica.Backlog{Start: kafka.NoOffset, End: kafka.NoOffset, Err: *err}
+		}
+	}
+	return told
+}
+
 func (r *spyReplicas) EpochEnd(tp kafka.TopicPartition, epoch, current kafka.LeaderEpoch) (kafka.EpochEnd, error) {
 	if err := r.fail.Load(); err != nil {
 		return kafka.EpochEnd{}, *err
 	}
 	return r.Host.EpochEnd(tp, epoch, current)
+}
+
+// failLookups makes look-ups in the partitions fail, and succeed again with nil.
+func (b *testBroker) failLookups(err error) {
+	if err == nil {
+		b.spy.fail.Store(nil)
+		return
+	}
+	b.spy.fail.Store(&err)
 }
 
 // testController is the controller behind a gate, and with failures on order.

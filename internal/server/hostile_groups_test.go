@@ -28,6 +28,7 @@ var hostileGroups = []hostileCase{
 		a.code("the right generation", ask[*kmsg.HeartbeatResponse](c, h).ErrorCode, kafka.None)
 		leave(c, testGroup, member)
 	}},
+	{name: "K48_consumer_heartbeats", attack: k48},
 }
 
 func leave(c *testClient, group, member string) {
@@ -118,3 +119,69 @@ func k46(a *attack) {
 	f.Version, f.CoordinatorKeys = 6, []string{strings.Repeat("g", 1<<20)}
 	ask[*kmsg.FindCoordinatorResponse](c, f) // any text has a coordinator; it is asked in vain
 }
+
+// k48Heartbeats are heartbeats of consumer groups that nobody can mean, with their answers.
+var k48Heartbeats = []struct {
+	name    string
+	epoch   int32
+	pattern string // "": none
+	want    kafka.ErrorCode
+}{
+	{"epoch -3", -3, "", kafka.InvalidRequest},
+	{"the least epoch", math.MinInt32, "", kafka.InvalidRequest},
+	{"epoch 10^9", 1_000_000_000, "", kafka.FencedMemberEpoch}, // as Kafka says it of an epoch that the member has not reached
+	{"an expression for which others go back without end", 0, "(a+)+$", kafka.None},
+	{"one that is not closed", 0, "(a+", kafka.InvalidRegularExpression},
+	{"one with a look-behind", 0, "(?<=a)b", kafka.InvalidRegularExpression},
+	{"one that would be 10^9 states", 0, "((a{1000}){1000}){1000}", kafka.InvalidRegularExpression},
+	{"one of 1 MiB", 0, strings.Repeat("a", 1<<20), kafka.InvalidRequest},
+	{"one of 1 MiB that repeats itself", 0, strings.Repeat("(a+)+", 1<<20/5) + "$", kafka.InvalidRequest},
+}
+
+const k48Group = "k48"
+
+// k48Heartbeat is one of them. Member "a" is in the group, "b" joins with an expression.
+func k48Heartbeat(member string, epoch int32, pattern string) *kmsg.ConsumerGroupHeartbeatRequest {
+	r := newConsumerHeartbeat(member, epoch)
+	r.Group = k48Group
+	if pattern != "" {
+		r.SubscribedTopicNames, r.SubscribedTopicRegex = nil, &pattern
+	}
+	return r
+}
+
+// k48: there is a topic on which the first expression takes other engines for ever. What is refused changes nothing; what is accepted matches nothing.
+func k48(a *attack) {
+	c := a.dial()
+	c.create(k48Topic, 1)
+	members := func() string {
+		d := groupRequest(wire.KeyConsumerGroupDescribe, "", kafka.TopicID{}).(*kmsg.ConsumerGroupDescribeRequest)
+		d.Version, d.Groups = 1, []string{k48Group}
+		var all string
+		for _, m := range ask[*kmsg.ConsumerGroupDescribeResponse](c, d).Groups[0].Members {
+			all += fmt.Sprint(m.MemberID, m.MemberEpoch, m.Assignment.TopicPartitions, " ")
+		}
+		return all
+	}
+	a.code("a member joins", ask[*kmsg.ConsumerGroupHeartbeatResponse](c, k48Heartbeat("a", 0, "")).ErrorCode, kafka.None)
+	for _, one := range k48Heartbeats {
+		member, before := "a", members()
+		if one.pattern != "" {
+			member = "b"
+		}
+		r := ask[*kmsg.ConsumerGroupHeartbeatResponse](c, k48Heartbeat(member, one.epoch, one.pattern))
+		a.code(one.name, r.ErrorCode, one.want)
+		if r.ErrorCode == 0 {
+			if r.Assignment == nil || len(r.Assignment.Topics) != 0 {
+				a.Errorf("%s: it is given %+v", one.name, r.Assignment)
+			}
+			ask[*kmsg.ConsumerGroupHeartbeatResponse](c, k48Heartbeat(member, -1, ""))
+		} else if after := members(); after != before || !strings.HasPrefix(before, "a") {
+			a.Errorf("%s: the group was %q and is %q", one.name, before, after)
+		}
+	}
+	ask[*kmsg.ConsumerGroupHeartbeatResponse](c, k48Heartbeat("a", -1, ""))
+}
+
+// k48Topic is a name that (a+)+$ does not match, as it finds at the end.
+var k48Topic = strings.Repeat("a", 240) + "_"

@@ -68,24 +68,37 @@ type cursor struct {
 
 func (l *Log) readOnce(from, upper kafka.Offset, r ReadLimits, dst []byte) (out []byte, raced bool, err error) {
 	filled := len(dst)
-	next := from
+	next, bare := from, r.AtLeastOne // bare: there is no record yet; what compaction has left of a gap is none (O8)
 	var c cursor
 	for {
 		if ok, err := l.pinAt(&c, next, upper, next == from); !ok {
 			return dst, false, err
 		}
-		budget := r.MaxBytes - (len(dst) - filled)
-		dst, err = c.read(dst, budget, upper, r.AtLeastOne && len(dst) == filled)
+		before, budget := len(dst), r.MaxBytes-(len(dst)-filled)
+		dst, err = c.read(dst, budget, upper, bare)
+		bare = bare && isBare(dst[before:])
 		progressed := c.next > next
 		next = c.next
 		if l.unpinCursor(&c, err == nil) {
 			return dst[:filled], true, nil
 		}
 		more := next == c.epochEnd || (next == c.end && !c.last)
-		if err != nil || !progressed || !more || len(dst)-filled >= r.MaxBytes {
+		if err != nil || !progressed || !bare && (!more || len(dst)-filled >= r.MaxBytes) {
 			return dst, false, err
 		}
 	}
+}
+
+// isBare says whether whole batches have no record among them.
+func isBare(batches []byte) bool {
+	for len(batches) > 0 {
+		var b record.Batch
+		var err error
+		if b, batches, err = record.Split(batches); err != nil || b.Count() > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // pinAt points the cursor at the segment that holds off and pins it. ok is false when there is nothing to read there.
