@@ -19,7 +19,7 @@ import (
 	"strandline.dev/test/chaos/rig"
 )
 
-var churnRounds = flag.Int("interop.churn", 2, "rounds of TestChurn for each protocol")
+var churnRounds = flag.Int("interop.churn", len(harms), "rounds of TestChurn for each protocol")
 
 const (
 	churnTopic, churnGroup = "orders", "workers"
@@ -190,42 +190,52 @@ func (n *churn) run(rounds int) {
 	n.t.Log(n.book.counts())
 }
 
-// harm does a round's harm: in turns a member is killed and one of another client comes, and so is one while the coordinator is killed, and one
-// leaves in order.
+// harms are the kinds of harm; each round does the next one, to a member and with a client that comes for it.
+var harms = []func(n *churn, m *churnMember, joins string) string{
+	(*churn).killWithCoordinator, (*churn).letLeave, (*churn).killAlone,
+}
+
+// harm does a round's harm.
 func (n *churn) harm(round int, clients []string) string {
 	i := n.rng.IntN(len(n.members))
 	m := n.members[i]
 	n.members = slices.Delete(n.members, i, i+1)
-	joins := clients[n.rng.IntN(len(clients))]
-	switch round % 3 {
-	case 0:
-		coordinator := n.admin.FindGroupCoordinators(deadline(n.t), churnGroup)[churnGroup]
-		if coordinator.Err != nil {
-			n.t.Fatalf("who coordinates the group: %v", coordinator.Err)
-		}
-		node := n.c.Node(coordinator.NodeID)
-		m.kill()
-		node.Kill()
-		n.join(joins)
-		n.progress("a member and the coordinator died")
-		if err := node.Start(); err != nil {
-			n.t.Fatal(err)
-		}
-		if err := node.Ready(deadline(n.t)); err != nil {
-			n.t.Fatal(err)
-		}
-		return fmt.Sprintf("%s and the coordinator, node %d, died, %s joined, the node is back", m.name, node.ID, joins)
-	case 1:
-		n.join(joins)
-		if err := m.leave(); err != nil {
-			n.t.Errorf("%s: %v", m.name, err)
-		}
-		return fmt.Sprintf("%s joined, %s left", joins, m.name)
-	default:
-		m.kill()
-		n.join(joins)
-		return fmt.Sprintf("%s died, %s joined", m.name, joins)
+	return harms[round%len(harms)](n, m, clients[n.rng.IntN(len(clients))])
+}
+
+// killWithCoordinator kills a member and the node that coordinates the group, and starts the node again when the group has got over it.
+func (n *churn) killWithCoordinator(m *churnMember, joins string) string {
+	coordinator := n.admin.FindGroupCoordinators(deadline(n.t), churnGroup)[churnGroup]
+	if coordinator.Err != nil {
+		n.t.Fatalf("who coordinates the group: %v", coordinator.Err)
 	}
+	node := n.c.Node(coordinator.NodeID)
+	m.kill()
+	node.Kill()
+	n.join(joins)
+	n.progress("a member and the coordinator died")
+	if err := node.Start(); err != nil {
+		n.t.Fatal(err)
+	}
+	if err := node.Ready(deadline(n.t)); err != nil {
+		n.t.Fatal(err)
+	}
+	return fmt.Sprintf("%s and the coordinator, node %d, died, %s joined, the node is back", m.name, node.ID, joins)
+}
+
+// letLeave has a member leave in order, beside the one that comes.
+func (n *churn) letLeave(m *churnMember, joins string) string {
+	n.join(joins)
+	if err := m.leave(); err != nil {
+		n.t.Errorf("%s: %v", m.name, err)
+	}
+	return fmt.Sprintf("%s joined, %s left", joins, m.name)
+}
+
+func (n *churn) killAlone(m *churnMember, joins string) string {
+	m.kill()
+	n.join(joins)
+	return fmt.Sprintf("%s died, %s joined", m.name, joins)
 }
 
 // progress waits until each member that is alive has a partition, and has committed what it read from it from now on.
