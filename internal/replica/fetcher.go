@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"strandline.dev/internal/kafka"
@@ -184,11 +185,33 @@ func (f *fetcher) fetch(ctx context.Context) error {
 		return errBroker
 	}
 	f.round++
-	files := fileRoom{dir: f.r.dir}
-	for i := range f.reply.parts {
-		f.take(&f.reply.parts[i], &files)
-	}
+	f.takeAll()
 	return nil
+}
+
+// takeAll brings the answer to its partitions. Logs that are to be cut come last, many at once: each waits for the disk, and after another node
+// led all partitions of this one, each of them may.
+func (f *fetcher) takeAll() {
+	files := fileRoom{dir: f.r.dir}
+	var cuts []*answerEntry
+	for i := range f.reply.parts {
+		if a := &f.reply.parts[i]; a.code == codeDiverges || a.code == codeTooOld {
+			cuts = append(cuts, a)
+		} else {
+			f.take(a, &files)
+		}
+	}
+	var next atomic.Int64
+	var running sync.WaitGroup
+	for range min(len(cuts), cutsMax) {
+		running.Go(func() {
+			files := fileRoom{dir: f.r.dir}
+			for i := next.Add(1) - 1; i < int64(len(cuts)); i = next.Add(1) - 1 {
+				f.take(cuts[i], &files)
+			}
+		})
+	}
+	running.Wait()
 }
 
 // compose makes the next request. It reports false when nothing is followed.

@@ -71,6 +71,8 @@ const (
 	paceBurst   = 200 * time.Millisecond
 	paceWaitMin = time.Millisecond
 	paceWaitMax = 500 * time.Millisecond
+	// cutsMax bounds the logs that are cut, or begin anew, at once after an answer of one leader; the disk makes several durable in the time of one.
+	cutsMax = 16
 	// answerKeep is the largest answer whose memory is kept for the next one; a larger one holds a single large batch.
 	answerKeep = 8 << 20
 	// watermarkEvery is how old and behind the watermark that a follower knows may be before it is told: it is where the follower begins
