@@ -204,9 +204,12 @@ func (c *nodeCommand) compact() {
 			c.t.Fatal(err)
 		}
 		tps, err := d.PartitionDirs()
+		if err != nil {
+			c.t.Fatal(err)
+		}
 		for _, tp := range tps {
-			var l *storage.Log
-			if l, err = d.OpenLog(tp, storage.LogOptions{SegmentBytes: 1024, IndexInterval: 4096}); err == nil {
+			l, err := d.OpenLog(tp, storage.LogOptions{SegmentBytes: 1024, IndexInterval: 4096})
+			if err == nil {
 				policy := storage.CompactionPolicy{Upper: l.End(), Merge: true}
 				_, err = l.Compact(c.t.Context(), policy, time.Now().Add(time.Hour))
 			}
