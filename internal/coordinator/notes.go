@@ -55,6 +55,8 @@ func (s *shard) tell(notes []group.Note) {
 			log.Info("a member left its group", "member", clip(n.Member), "why", clip(n.Why))
 		case group.GroupConverted:
 			log.Info("a group with members changed its protocol", "generation", n.Generation, "why", clip(n.Why))
+		case group.GroupNotConverted:
+			log.Warn("a group stays with the classic protocol: a member of the consumer protocol was refused", "generation", n.Generation, "why", clip(n.Why))
 		case group.OffsetsMoved:
 			log.Info("a group was moved", "partitions", n.Count, "why", clip(n.Why))
 		case group.PartitionsAdded:

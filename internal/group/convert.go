@@ -34,6 +34,7 @@ const (
 func (x *step) converted(g *group, catalog Catalog) (*consumerGroup, *refusal) {
 	c := &g.classic
 	no := func(why string) (*consumerGroup, *refusal) {
+		x.note(g, Note{Kind: GroupNotConverted, Generation: c.generation, Why: "it has members of the classic protocol, " + why})
 		return nil, refuse(kafka.GroupIDNotFound, "Group %s is not a consumer group: it has members of the classic protocol, %s.", clip(g.id, nameBytesMax), why)
 	}
 	switch {
@@ -85,6 +86,10 @@ func (c *consumerGroup) hold(id string, partitions []kafka.TopicPartition) {
 	c.setCurrent(id, &consumerMember{epoch: c.epoch, previous: c.epoch, state: settled, assigned: held})
 }
 
+// plainAssignors are the assignors that clients have in them. What some of them put beside the partitions (librdkafka's sticky ones: what the member
+// had, and in which generation) is for their next assignment, which is the coordinator's from now on. Of other assignors nobody knows that.
+var plainAssignors = map[string]bool{"range": true, "roundrobin": true, "sticky": true, "cooperative-sticky": true}
+
 // assignedBefore is what the stored generation gives a member; false when the leader's assignor says more than which partitions.
 func (x *step) assignedBefore(g *group, m *member, catalog Catalog) ([]kafka.TopicPartition, bool) {
 	if g.stored == nil {
@@ -95,7 +100,7 @@ func (x *step) assignedBefore(g *group, m *member, catalog Catalog) ([]kafka.Top
 		return nil, true
 	}
 	var a kmsg.ConsumerMemberAssignment
-	if a.ReadFrom(given) != nil || len(a.UserData) > 0 {
+	if a.ReadFrom(given) != nil || len(a.UserData) > 0 && !plainAssignors[g.stored.protocol] {
 		return nil, false
 	}
 	var out []kafka.TopicPartition

@@ -35,6 +35,7 @@ const (
 	PartitionsAdded                        // Count partitions of Topic, from Partition on, are new and are read from their start
 	GroupRemoved                           // by request or because nothing was left of it
 	GroupConverted                         // with its members; Why says to what
+	GroupNotConverted                      // to the consumer protocol, for which a member had come; Why says why not
 )
 
 // Note is something that an operator wants to know and no client is told.

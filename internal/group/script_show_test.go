@@ -191,7 +191,7 @@ func showNote(n Note) string {
 	what := map[NoteKind]string{
 		RebalanceStarted: "rebalance started", RebalanceCompleted: "rebalance completed", MemberRemoved: "member removed",
 		OffsetExpired: "offset expired", GroupRemoved: "group removed", OffsetsMoved: "offsets moved", PartitionsAdded: "partitions added",
-		GroupConverted: "group converted",
+		GroupConverted: "group converted", GroupNotConverted: "group not converted",
 	}[n.Kind]
 	switch {
 	case n.Member != "":
