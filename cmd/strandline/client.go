@@ -49,6 +49,7 @@ func openSession(s settings, more ...kgo.Opt) (*session, error) {
 		kgo.DialTimeout(min(dialTimeoutMax, s.timeout)),
 		kgo.RequestRetries(requestRetriesMax),
 		kgo.RetryTimeout(s.serverTime()),
+		kgo.RequestTimeoutOverhead(max(s.timeout/askedMax, answerMin)),
 		kgo.MetadataMinAge(retryPause),
 		kgo.WithHooks(watch),
 	}
@@ -135,11 +136,14 @@ func (s *session) explain(err error, format string, args ...any) error {
 	if err == nil {
 		return nil
 	}
-	if address, cause, down := s.dials.down(); down && !errors.Is(err, context.Canceled) {
+	address, cause, down := s.dials.down()
+	var op *net.OpError
+	isMute := down && errors.As(cause, &op) && op.Op != "dial" && op.Timeout() // it took the connection, and then said nothing
+	if down && !isMute && !errors.Is(err, context.Canceled) {
 		if errors.Is(cause, kerr.SaslAuthenticationFailed) {
 			return &failure{what: "the broker at " + address + " refused the login", why: cause, todo: "check user, password and sasl.mechanism"}
 		}
-		if op := (*net.OpError)(nil); !errors.As(cause, &op) || op.Op != "dial" {
+		if !errors.As(cause, &op) || op.Op != "dial" {
 			return &failure{
 				what: "cannot talk to " + address, why: cause,
 				todo: "see whether the broker runs, whether this is its port for Kafka clients, and whether that takes TLS and a login " +
@@ -151,7 +155,7 @@ func (s *session) explain(err error, format string, args ...any) error {
 			todo: "start one with `strandline dev`, or name yours with --brokers host:port",
 		}
 	}
-	if errors.Is(err, context.DeadlineExceeded) {
+	if isMute || errors.Is(err, context.DeadlineExceeded) {
 		return &failure{
 			what: fmt.Sprintf(format, args...),
 			why:  fmt.Errorf("no answer from %s within %v", strings.Join(s.brokers, ", "), s.timeout),

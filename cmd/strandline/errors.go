@@ -102,7 +102,7 @@ func reason(err error) string {
 			return ke.Message
 		}
 		return ke.Message + " (" + strings.TrimSuffix(ke.Description, ".") + ")"
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, kgo.ErrRecordTimeout):
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, kgo.ErrRecordTimeout):
 		return "no answer in time"
 	case errors.Is(err, context.Canceled):
 		return "interrupted"

@@ -9,6 +9,11 @@ const (
 	dialTimeoutMax = 3 * time.Second
 	// otherSeedsMax is how long the other named brokers may take to answer once one has.
 	otherSeedsMax = 50 * time.Millisecond
+	// askedMax is how many brokers are asked one after the other, within the time for an exchange, when one takes a question and does not answer;
+	// answerMin is what each gets at least.
+	askedMax  = 5
+	answerMin = 100 * time.Millisecond
+
 	// requestRetriesMax bounds repeated admin requests: a refused connection is reported after about a second.
 	requestRetriesMax = 4
 	// lineBytesMax bounds one line of JSON input: base64 of the largest batch Kafka's size fields allow in practice, with room.
