@@ -70,6 +70,9 @@ func describeBacklog(p *group.PartitionReport) *describedBacklog {
 // headline is what is said of a whole group: its lag, and where it is known how the lag changes and the state.
 func (d *describedGroup) headline() string {
 	text := "lag " + number(d.Lag)
+	if d.Unknown > 0 && d.Lag != nil {
+		text = fmt.Sprintf("lag at least %d, %d of %d partitions are not known", *d.Lag, d.Unknown, len(d.Partitions))
+	}
 	if d.Trend != nil {
 		text += " (" + trend(d.Trend) + ")"
 	}

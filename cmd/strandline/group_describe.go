@@ -26,8 +26,8 @@ TREND is how the lag changes, in records a minute, from half a minute to a minut
 long. OLDEST is the age of the oldest record that the group has not read, TIME TO LOSS when retention will have passed it, STATE one of:
 caught up; behind; falling behind (the lag grew over the last half minute or more); stuck (records wait, the group has members and
 committed nothing for a minute); no members; losing data (retention has passed the group, or may at any moment); unknown (the
-partition's leader does not answer). WHY shows the rule that decided. The first line has the lag and trend of all partitions, and the
-worst of their states.`,
+partition's leader does not answer). WHY shows the rule that decided. The first line has the lag of all partitions, or of how many it
+is not known, the trend where it is known of each, and the worst of their states.`,
 		Example: `  strandline group describe billing
   strandline group describe billing shipping
   strandline group describe billing -o json | jq .lag`,
@@ -47,6 +47,7 @@ type describedGroup struct {
 	Protocol     string            `json:"protocol"`
 	Coordinator  int32             `json:"coordinator"`
 	Lag          *int64            `json:"lag"`                    // of all partitions whose lag is known; null: of none
+	Unknown      int               `json:"unknownPartitions"`      // how many the lag is without
 	Trend        *int64            `json:"lagPerMinute,omitempty"` // how it changes; absent when it is not known
 	Backlog      string            `json:"backlog,omitempty"`      // the worst state of the partitions
 	Members      []describedMember `json:"members"`
@@ -144,7 +145,7 @@ func (s *session) describeGroup(ctx context.Context, name string) (describedGrou
 			d.Partitions = append(d.Partitions, row)
 		}
 	}
-	d.Lag = lagOf(d.Partitions)
+	d.Lag, d.Unknown = lagOf(d.Partitions)
 	for _, m := range g.Members {
 		d.Members = append(d.Members, describedMember{
 			MemberID: m.MemberID, InstanceID: m.InstanceID, ClientID: m.ClientID, Host: strings.TrimPrefix(m.ClientHost, "/"), Partitions: owned[m.MemberID],
@@ -153,18 +154,20 @@ func (s *session) describeGroup(ctx context.Context, name string) (describedGrou
 	return d, nil
 }
 
-// lagOf is the sum of what is known; nil when there is something to know and nothing of it is known.
-func lagOf(partitions []describedLag) *int64 {
-	sum, known := int64(0), len(partitions) == 0
+// lagOf is the sum of what is known, nil when there is something to know and nothing of it is known, and how many partitions are not in it.
+func lagOf(partitions []describedLag) (lag *int64, unknown int) {
+	sum := int64(0)
 	for i := range partitions {
 		if lag := partitions[i].Lag; lag != nil {
-			sum, known = sum+*lag, true
+			sum += *lag
+		} else {
+			unknown++
 		}
 	}
-	if !known {
-		return nil
+	if unknown > 0 && unknown == len(partitions) {
+		return nil, unknown
 	}
-	return &sum
+	return &sum, unknown
 }
 
 // take adds what the coordinator knows. It counts the records that are there to be read, where offsets also count those that compaction has removed.

@@ -10,7 +10,8 @@ func newGroupListCommand(a *app) *cobra.Command {
 		Use:   "list",
 		Short: "List consumer groups with their state",
 		Long: `List consumer groups, also those without members. States: Empty (no members), PreparingRebalance (members join),
-CompletingRebalance (partitions are assigned), Stable.`,
+CompletingRebalance (partitions are assigned), Reconciling (partitions go from one member to another), Stable. TYPE is the protocol that its
+members speak: classic, or consumer (KIP-848); PROTOCOL is what a classic group is for, consumer or another.`,
 		Example: `  strandline group list
   strandline group list --state empty
   strandline group list -o json | jq -r .group`,
@@ -25,6 +26,7 @@ CompletingRebalance (partitions are assigned), Stable.`,
 type listedGroup struct {
 	Group        string `json:"group"`
 	State        string `json:"state"`
+	Type         string `json:"type,omitempty"` // classic or consumer: the protocol that its members speak
 	ProtocolType string `json:"protocolType"`
 	Coordinator  int32  `json:"coordinator"`
 }
@@ -44,18 +46,18 @@ func (a *app) groupList(cmd *cobra.Command, states []string) error {
 	p := a.printer(s.settings)
 	var rows [][]string
 	for _, g := range groups.Sorted() {
-		row := listedGroup{Group: g.Group, State: g.State, ProtocolType: g.ProtocolType, Coordinator: g.Coordinator}
+		row := listedGroup{Group: g.Group, State: g.State, Type: g.GroupType, ProtocolType: g.ProtocolType, Coordinator: g.Coordinator}
 		if p.json {
 			if err := p.object(row); err != nil {
 				return err
 			}
 		}
-		rows = append(rows, []string{row.Group, row.State, orDash(row.ProtocolType)})
+		rows = append(rows, []string{row.Group, row.State, orDash(row.Type), orDash(row.ProtocolType)})
 	}
 	if p.json {
 		return nil
 	}
-	return p.table([]string{"GROUP", "STATE", "PROTOCOL"}, rows)
+	return p.table([]string{"GROUP", "STATE", "TYPE", "PROTOCOL"}, rows)
 }
 
 // orDash stands in for a text that is not there, so that columns stay columns.

@@ -16,7 +16,7 @@ func TestGroupDescribe_IdleMembersAndUnknownNumbers(t *testing.T) {
 	oldest, loss := int64(90_000), int64(3*24*3_600_000+5)
 	instance := "desk-1"
 	d := describedGroup{
-		Group: "billing", State: "Stable", ProtocolType: "consumer", Protocol: "range", Coordinator: 1, Lag: &two, Trend: &three, Backlog: "falling behind",
+		Group: "billing", State: "Stable", ProtocolType: "consumer", Protocol: "range", Coordinator: 1, Lag: &two, Unknown: 1, Trend: &three, Backlog: "falling behind",
 		Members: []describedMember{
 			{MemberID: "a-1", ClientID: "a", Host: "10.0.0.1", InstanceID: &instance, Partitions: 1},
 			{MemberID: "b-2", ClientID: "b", Host: "10.0.0.2"},
@@ -32,7 +32,7 @@ func TestGroupDescribe_IdleMembersAndUnknownNumbers(t *testing.T) {
 	if err := (printer{w: &out}).printGroup(d, false); err != nil {
 		t.Fatal(err)
 	}
-	want := `group billing, Stable, protocol consumer/range, coordinator 1, 2 members, lag 2 (+3/min), falling behind
+	want := `group billing, Stable, protocol consumer/range, coordinator 1, 2 members, lag at least 2, 1 of 2 partitions are not known (+3/min), falling behind
 
 MEMBER  INSTANCE  CLIENT  HOST      PARTITIONS
 a-1     desk-1    a       10.0.0.1  1
@@ -54,13 +54,13 @@ orders-0   the lag grew by 2 records in 40s
 	if lag.Committed != nil || lag.End != nil || lag.Lag != nil || lag.Error == "" {
 		t.Errorf("%+v", lag)
 	}
-	if sum := lagOf([]describedLag{lag}); sum != nil {
+	if sum, unknown := lagOf([]describedLag{lag}); sum != nil || unknown != 1 {
 		t.Errorf("the sum of what is not known is %d", *sum)
 	}
-	if sum := lagOf(d.Partitions); sum == nil || *sum != 2 {
+	if sum, unknown := lagOf(d.Partitions); sum == nil || *sum != 2 || unknown != 1 {
 		t.Errorf("the sum of what is known is %v", sum)
 	}
-	if sum := lagOf(nil); sum == nil || *sum != 0 {
+	if sum, unknown := lagOf(nil); sum == nil || *sum != 0 || unknown != 0 {
 		t.Errorf("the sum of nothing is %v", sum)
 	}
 }

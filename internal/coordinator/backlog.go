@@ -38,7 +38,8 @@ type sample struct {
 	lag int64
 }
 
-// Backlog says what a group has not read, with the answers of the partitions' leaders of this moment. Errors: those of Wait.Result, and ctx's.
+// Backlog says what a group has not read, with the answers of the partitions' leaders of this moment; the report of a group that is not there has no
+// state. Errors: those of Wait.Result, and ctx's.
 func (c *Coordinator) Backlog(ctx context.Context, groupID string) (*group.Report, error) {
 	w := c.Submit(groupID, func(token uint64) group.Event {
 		return group.ListOffsets{Token: token, Group: groupID, CurrentID: c.currentID}
@@ -48,7 +49,7 @@ func (c *Coordinator) Backlog(ctx context.Context, groupID string) (*group.Repor
 		return nil, err
 	}
 	if len(r.Groups) == 0 {
-		return &group.Report{Group: groupID, State: group.CaughtUp}, nil
+		return &group.Report{Group: groupID}, nil
 	}
 	return &c.judge(ctx, r.Groups)[0], nil
 }
@@ -197,6 +198,12 @@ func (c *Coordinator) take(r *group.Report, rows []metrics.Backlog) []metrics.Ba
 		}
 		lost := c.backlogs.note(trailKey{r.Group, kafka.TopicPartition{Topic: p.ID, Partition: p.Partition}}, sample{now, p.Lag}, p.Lost)
 		if lost.IsEmpty() {
+			continue
+		}
+		if p.Committed > p.End { // nothing says that there ever was more, so nothing is counted
+			c.cfg.Log.Warn("a group has committed more than there is: its next fetch is out of range", "group", clip(r.Group), "topic", clip(p.Topic),
+				"topic_partition", p.Partition, "committed", int64(p.Committed), "end", int64(p.End), "rule", p.Rule,
+				"fix", "start it where it is to go on: strandline group seek GROUP --to end --execute")
 			continue
 		}
 		c.cfg.Metrics.RecordsLost.Add(float64(lost.To - lost.From))

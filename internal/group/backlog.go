@@ -120,7 +120,7 @@ func Judge(f BacklogFacts) Backlog {
 		b.Rule = fmt.Sprintf("the first record kept is %d: records %d to %d are gone unread", f.Start, from, f.Start-1)
 	case from > f.End:
 		b.State, b.Lost = LosingData, LostRange{f.End, from}
-		b.Rule = fmt.Sprintf("committed %d is above the end %d: records that were read are gone from the log", from, f.End)
+		b.Rule = fmt.Sprintf("committed %d is above the end %d: records that were read are gone from the log, or more was committed than there was", from, f.End)
 	case b.Lag == 0:
 		b.State, b.Rule = CaughtUp, "everything is read"
 	case f.Expires && f.LossIn <= 0:

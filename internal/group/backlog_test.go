@@ -53,7 +53,11 @@ func TestR176_R177_R183_Judge(t *testing.T) {
 	if _, has := r.Trend(); has {
 		t.Error("a group without partitions has a trend")
 	}
-	r.Partitions = []PartitionReport{{}, {Backlog: Backlog{Trend: 7, HasTrend: true}}, {Backlog: Backlog{Trend: -9, HasTrend: true}}}
+	r.Partitions = []PartitionReport{{}, {Backlog: Backlog{Trend: 7, HasTrend: true}}}
+	if sum, has := r.Trend(); has {
+		t.Errorf("trend of a group of which one partition's is not known: %d", sum)
+	}
+	r.Partitions = []PartitionReport{{Backlog: Backlog{HasTrend: true}}, {Backlog: Backlog{Trend: 7, HasTrend: true}}, {Backlog: Backlog{Trend: -9, HasTrend: true}}}
 	if sum, has := r.Trend(); !has || sum != -2 {
 		t.Errorf("trend of a group: %d, %v", sum, has)
 	}

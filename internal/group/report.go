@@ -12,7 +12,7 @@ import (
 type Report struct {
 	Group      string
 	Members    int
-	State      BacklogState // the worst of the partitions; CaughtUp when there are none
+	State      BacklogState // the worst of the partitions; CaughtUp when there are none, 0 when there is no such group
 	Partitions []PartitionReport
 	Undo       []StoredOffset
 }
@@ -29,21 +29,22 @@ type PartitionReport struct {
 // Worsen takes in the state of another partition.
 func (r *Report) Worsen(s BacklogState) { r.State = max(r.State, s) }
 
-// Trend sums up how the lag changes, in records a minute; false when no partition has a trend.
+// Trend sums up how the lag changes, in records a minute; false when it is not known of each partition: the rest alone would say something else.
 func (r *Report) Trend() (perMinute int64, has bool) {
 	for i := range r.Partitions {
-		if p := &r.Partitions[i]; p.HasTrend {
-			perMinute, has = perMinute+p.Trend, true
+		if !r.Partitions[i].HasTrend {
+			return 0, false
 		}
+		perMinute += r.Partitions[i].Trend
 	}
-	return perMinute, has
+	return perMinute, len(r.Partitions) > 0
 }
 
 // Keep leaves out the topics that are not to be seen.
 func (r *Report) Keep(sees func(topic string) bool) {
 	r.Partitions = slices.DeleteFunc(r.Partitions, func(p PartitionReport) bool { return !sees(p.Topic) })
 	r.Undo = slices.DeleteFunc(r.Undo, func(o StoredOffset) bool { return !sees(o.Topic) })
-	r.State = CaughtUp
+	r.State = min(r.State, CaughtUp)
 	for i := range r.Partitions {
 		r.Worsen(r.Partitions[i].State)
 	}

@@ -54,7 +54,7 @@ func newBacklogDescs(labels ...string) backlogDescs {
 	desc := func(name, help string) *prometheus.Desc { return prometheus.NewDesc(name, help, labels, nil) }
 	return backlogDescs{
 		lag:     desc("strandline_group_lag_records", "Committed records that a group has not read, of partitions whose leader has answered."),
-		trend:   desc("strandline_group_lag_trend_records_per_second", "Records a second by which a group's lag has grown, or has shrunk where negative, from half a minute to a minute ago until now; absent when it has not been seen for so long."),
+		trend:   desc("strandline_group_lag_trend_records_per_second", "Records a second by which a group's lag has grown, or has shrunk where negative, from half a minute to a minute ago until now; absent when that is not known of each partition."),
 		oldest:  desc("strandline_group_oldest_unprocessed_seconds", "Age of the oldest record that a group has not read, since its append; 0 when there is none."),
 		loss:    desc("strandline_group_time_to_loss_seconds", "Time until retention passes a record that a group has not read; absent when it never does or nothing is unread."),
 		unknown: desc("strandline_group_unknown_partitions", "Partitions of a group whose leader has not answered: their lag is not known."),
@@ -73,7 +73,7 @@ type sums struct {
 	state        int
 	lag          int64
 	trend        float64
-	hasTrend     bool
+	trendless    int // partitions whose trend is not known, without which the sum says something else
 	oldest, loss time.Duration
 	loses        bool
 	known        int
@@ -82,15 +82,17 @@ type sums struct {
 
 func (s *sums) add(r *Backlog) {
 	s.state = max(s.state, r.State)
+	if r.HasTrend {
+		s.trend += r.Trend
+	} else {
+		s.trendless++
+	}
 	if !r.Known {
 		s.unknown++
 		return
 	}
 	s.known++
 	s.lag += r.Lag
-	if r.HasTrend {
-		s.trend, s.hasTrend = s.trend+r.Trend, true
-	}
 	s.oldest = max(s.oldest, r.Oldest)
 	if r.Expires && (!s.loses || r.LossIn < s.loss) {
 		s.loss, s.loses = r.LossIn, true
@@ -106,7 +108,7 @@ func (s *sums) send(out chan<- prometheus.Metric, d backlogDescs, labels ...stri
 		return // unknown is not 0
 	}
 	value(d.lag, float64(s.lag))
-	if s.hasTrend {
+	if s.trendless == 0 {
 		value(d.trend, s.trend)
 	}
 	value(d.oldest, s.oldest.Seconds())

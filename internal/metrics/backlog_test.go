@@ -17,6 +17,10 @@ func TestR176_R177_R183_Backlogs(t *testing.T) {
 		{Group: "g", Topic: "t", Partition: 0, State: 3, Known: true, Lag: 3, Oldest: time.Minute, LossIn: time.Hour, Expires: true, Trend: 0.5, HasTrend: true},
 		{Group: "g", Topic: "t", Partition: 1, State: 1, Known: true, Lag: 4, Oldest: time.Second, LossIn: time.Minute, Expires: true, Trend: -2, HasTrend: true},
 		{Group: "g", Topic: "t", Partition: 2, State: 2},
+		{Group: "whole", Topic: "t", Partition: 0, State: 1, Known: true, Trend: 0.5, HasTrend: true},
+		{Group: "whole", Topic: "t", Partition: 1, State: 1, Known: true, Trend: -2, HasTrend: true},
+		{Group: "young", Topic: "t", Partition: 0, State: 1, Known: true, Trend: 0.5, HasTrend: true},
+		{Group: "young", Topic: "t", Partition: 1, State: 1, Known: true},
 		{Group: "away", Topic: "t", Partition: 0, State: 2},
 		{Group: "\xff", Topic: "t", State: 1, Known: true}, {Group: "\xfe", Topic: "t", State: 1, Known: true},
 	})
@@ -33,7 +37,7 @@ func TestR176_R177_R183_Backlogs(t *testing.T) {
 		`strandline_group_oldest_unprocessed_seconds{group="g"} 60`:         page(r.Handler()),
 		`strandline_group_time_to_loss_seconds{group="g"} 60`:               page(r.Handler()),
 		`strandline_group_unknown_partitions{group="g"} 1`:                  page(r.Handler()),
-		`strandline_group_lag_trend_records_per_second{group="g"} -1.5`:     page(r.Handler()),
+		`strandline_group_lag_trend_records_per_second{group="whole"} -1.5`: page(r.Handler()),
 		`strandline_group_state{group="g",state="well"} 0`:                  page(r.Handler()),
 		`strandline_group_state{group="g",state="away"} 0`:                  page(r.Handler()),
 		`strandline_group_state{group="g",state="bad"} 1`:                   page(r.Handler()),
@@ -44,7 +48,7 @@ func TestR176_R177_R183_Backlogs(t *testing.T) {
 			t.Errorf("%s is missing", text)
 		}
 	}
-	for _, text := range []string{`lag_records{group="away"}`, `second{group="away"}`, `second{group="?"}`, `state="none"`} {
+	for _, text := range []string{`lag_records{group="away"}`, `second{group="away"}`, `second{group="?"}`, `second{group="g"}`, `second{group="young"}`, `state="none"`} {
 		if strings.Contains(page(r.Handler()), text) {
 			t.Errorf("%s is there: what is unknown has a number", text)
 		}

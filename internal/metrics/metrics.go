@@ -152,7 +152,7 @@ func newBroker(p, detail *prometheus.Registry) *Broker {
 		Retries:            counter(p, "strandline_retries_total", "Publishes recognised as repeats of a stored batch."),
 		Rebalances:         counter(p, "strandline_group_rebalances_total", "Rebalances of consumer groups coordinated by this node."),
 		OffsetsExpired:     counter(p, "strandline_group_offsets_expired_total", "Committed offsets removed because they reached their retention."),
-		RecordsLost:        counter(p, "strandline_group_records_lost_total", "Records that groups can no longer read: retention passed their position, or the log was cut."),
+		RecordsLost:        counter(p, "strandline_group_records_lost_total", "Records that groups can no longer read: retention passed their position. A coordinator that takes over counts what it finds lost."),
 		Backlogs:           &Backlogs{},
 		ClientClocks:       &ClientClocks{},
 		ConnectionsOpen:    gauge(p, "strandline_connections_open", "Open client connections."),

@@ -59,6 +59,9 @@ func (d *door) describeGroup(ctx context.Context, in *groupPath) (*describedGrou
 	if err != nil {
 		return nil, err
 	}
+	if r.State == 0 {
+		return nil, failed(kafka.GroupIDNotFound, nil)
+	}
 	out := &describedGroup{}
 	out.Body.Group, out.Body.Members, out.Body.State, out.Body.Partitions = in.Group, r.Members, r.State.String(), []groupPartition{}
 	for i := range r.Partitions {
@@ -110,9 +113,9 @@ func partitionOfGroup(p *group.PartitionReport) groupPartition {
 	out.Lag = number(p.Lag)
 	if p.Lag > 0 {
 		out.OldestUnprocessedAgeMs = number(int64(p.Oldest / time.Millisecond))
-		if p.Expires {
-			out.TimeToLossMs = number(int64(p.LossIn / time.Millisecond))
-		}
+	}
+	if p.Expires {
+		out.TimeToLossMs = number(int64(p.LossIn / time.Millisecond))
 	}
 	return out
 }
