@@ -166,12 +166,15 @@ func TestC061_ACommitAboveTheEndIsKept(t *testing.T) {
 	})
 }
 
-// ofGroup is what the nodes expose of a group under a name, by the labels behind that of the group.
+// ofGroup is what the running nodes expose of a group under a name, by the labels behind that of the group.
 func (c *cluster) ofGroup(name, groupID string) map[string]float64 {
 	c.t.Helper()
 	out := map[string]float64{}
-	for _, id := range c.ids() {
-		f := c.scrape(id, "/metrics")[name]
+	for _, m := range c.members {
+		if m.node == nil {
+			continue
+		}
+		f := c.scrape(m.id, "/metrics")[name]
 		if f == nil {
 			continue
 		}

@@ -105,11 +105,14 @@ func TestI8_P30_ACoordinatorThatWasReplacedShowsNothing(t *testing.T) {
 	}
 }
 
-// coordinatorIn is the node that coordinates a group of one letter, which is its own hash.
-func coordinatorIn(img *metadata.Image, group string) kafka.NodeID {
+// shardIn is the partition that holds a group of one letter, which is its own hash.
+func shardIn(img *metadata.Image, group string) kafka.PartitionState {
 	parts := img.Topic(coordinator.TopicName).Partitions
-	return parts[int(group[0])%len(parts)].Leader
+	return parts[int(group[0])%len(parts)]
 }
+
+// coordinatorIn is the node that coordinates a group of one letter.
+func coordinatorIn(img *metadata.Image, group string) kafka.NodeID { return shardIn(img, group).Leader }
 
 // active is the active controller.
 func (c *cluster) active() kafka.NodeID { return c.alive().quorum.Leadership().Leader }

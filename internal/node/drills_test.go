@@ -136,29 +136,38 @@ func drillBubbleHealthy(c *cluster, r *recorder) {
 	})
 }
 
-// drillBubblePartitions: brokers die one after the other until a partition has no replica left.
+// drillBubblePartitions: brokers die one after the other until a partition has no replica left; the coordinator of its group has one.
 func drillBubblePartitions(c *cluster, r *recorder) {
 	cl := c.client()
 	defer cl.Close()
 	c.create(cl, "t", 30)
-	var offsets kadm.Offsets
-	for p := range int32(30) {
-		offsets.AddOffset("t", p, 0, -1)
+	admin := kadm.NewClient(cl)
+	commit := func(topic string, partitions int32) {
+		var offsets kadm.Offsets
+		for p := range partitions {
+			offsets.AddOffset(topic, p, 0, -1)
+		}
+		c.untilInBubble("a commit", func() bool { return admin.CommitAllOffsets(c.t.Context(), "g", offsets) == nil })
 	}
-	c.untilInBubble("a commit", func() bool { return kadm.NewClient(cl).CommitAllOffsets(c.t.Context(), "g", offsets) == nil })
+	commit("t", 30)
+	last := kafka.NodeID(1)
+	for n := last; n <= 3; n++ { // the shard of the group keeps one of nodes 1 to 3 that is not the last to die
+		if !slices.Contains(shardIn(c.alive().Image(), "g").Replicas, n) {
+			last = n
+		}
+	}
+	c.createOn(cl, "lonely", 4, 5, int32(last))
+	commit("lonely", 1)
 	time.Sleep(time.Minute)
 	c.kill(4)
 	r.watchInBubble(3*time.Minute, nil)
 	c.kill(5)
 	r.watchInBubble(90*time.Second, nil)
-	lonely := kafka.NoNode
-	for _, s := range c.alive().Image().Topic("t").Partitions {
-		if len(s.ISR) == 1 {
-			lonely = s.Leader
-		}
-	}
-	c.kill(lonely)
+	c.kill(last)
 	r.watchInBubble(4*time.Minute, nil)
+	if unknown := c.ofGroup("strandline_group_unknown_partitions", "g"); unknown[""] == 0 {
+		c.t.Errorf("the lag of a group on a partition that is offline is known: %v", unknown)
+	}
 }
 
 // drillBubbleControllers: two of three controllers die.
