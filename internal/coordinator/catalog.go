@@ -1,9 +1,7 @@
 package coordinator
 
 import (
-	"regexp"
 	"slices"
-	"sync"
 
 	"strandline.dev/internal/group"
 	"strandline.dev/internal/kafka"
@@ -29,68 +27,17 @@ func (k catalog) Topic(name string) (kafka.TopicID, int32, bool) {
 	return t.ID, int32(len(t.Partitions)), true
 }
 
+// Check says what is wrong with the regular expression of a subscription.
+func (k catalog) Check(pattern string) error { return k.patterns.check(k.img, pattern) }
+
 // Matching lists the topics that a regular expression matches as a whole and reader may see, without the cluster's own. The rights are those in
 // force, which may be newer than the Image; the heartbeat after that judges anew.
-func (k catalog) Matching(pattern, reader string) ([]string, error) {
-	names, err := k.patterns.matching(k.img, pattern)
-	if err != nil || reader == "" || k.sees == nil {
-		return names, err
+func (k catalog) Matching(pattern, reader string) []string {
+	names := k.patterns.matching(k.img, pattern)
+	if reader == "" || k.sees == nil {
+		return names
 	}
-	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !k.sees(reader, name) }), nil
-}
-
-// patternCache remembers what the expressions of subscriptions match. An expression costs a look at every topic, and every member of a
-// group brings the same one with every heartbeat.
-type patternCache struct {
-	mu       sync.Mutex
-	patterns map[string]matched
-}
-
-// matched is what an expression matches in one version of the Image.
-type matched struct {
-	compiled *regexp.Regexp
-	version  uint64
-	names    []string
-}
-
-func (c *patternCache) matching(img *metadata.Image, pattern string) ([]string, error) {
-	m, known := c.get(pattern)
-	if known && m.version == img.Version() {
-		return m.names, nil
-	}
-	if !known {
-		compiled, err := group.CompilePattern(pattern)
-		if err != nil {
-			return nil, err
-		}
-		m.compiled = compiled
-	}
-	m.version, m.names = img.Version(), nil
-	for t := range img.Topics() {
-		if t.State == metadata.StateReady && !t.Internal && m.compiled.MatchString(t.Name) {
-			m.names = append(m.names, t.Name)
-		}
-	}
-	slices.Sort(m.names)
-	c.put(pattern, m)
-	return m.names, nil
-}
-
-func (c *patternCache) get(pattern string) (matched, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	m, ok := c.patterns[pattern]
-	return m, ok
-}
-
-// put remembers a result; a full cache begins anew.
-func (c *patternCache) put(pattern string, m matched) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.patterns == nil || len(c.patterns) >= patternsMax {
-		c.patterns = map[string]matched{}
-	}
-	c.patterns[pattern] = m
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !k.sees(reader, name) })
 }
 
 // withCatalog gives an event the topics as they are when it is decided. One shard decides in the order of its inbox, so it never sees them

@@ -234,7 +234,11 @@ func (c *Coordinator) submit(t *metadata.Topic, p int32, event func(token uint64
 	}
 	token := c.tokens.Add(1)
 	w := newWait(s, token)
-	if err := s.push(item{event: event(token), wait: w}); err != nil {
+	ev := event(token)
+	if beat, ok := ev.(group.ConsumerHeartbeat); ok && beat.Pattern != nil && *beat.Pattern != "" {
+		_ = c.patterns.check(c.cfg.Image(), *beat.Pattern) // the shard finds what came of it, and is not kept from its other groups
+	}
+	if err := s.push(item{event: ev, wait: w}); err != nil {
 		return refused(err)
 	}
 	return w

@@ -8,7 +8,9 @@ type Catalog interface {
 	Version() uint64
 	// Topic returns the topic that has a name, with the number of its partitions; false when there is none.
 	Topic(name string) (id kafka.TopicID, partitions int32, ok bool)
-	// Matching returns the names, in order, that a regular expression (RE2 syntax) matches as a whole. The error says what is wrong with
-	// the expression. Of them it returns those that reader may see; "" sees all.
-	Matching(pattern, reader string) ([]string, error)
+	// Check says what is wrong with a regular expression (RE2 syntax), or that it is too costly; nil when it may be subscribed to.
+	Check(pattern string) error
+	// Matching returns the names, in order, that an expression which passed Check matches as a whole, of those that reader may see; "" sees
+	// all.
+	Matching(pattern, reader string) []string
 }

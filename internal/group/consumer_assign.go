@@ -81,11 +81,7 @@ func (d *change) names(s *subscription) []string {
 	if s.pattern == "" {
 		return s.topics
 	}
-	matching, err := d.catalog.Matching(s.pattern, s.reader)
-	if err != nil {
-		return s.topics // it was checked when it came; a newer release may read more
-	}
-	return append(slices.Clone(s.topics), matching...)
+	return append(slices.Clone(s.topics), d.catalog.Matching(s.pattern, s.reader)...)
 }
 
 // hashTopics is a number for the topics that the members read: their names, ids and partitions, and who sees which (FNV-1a).

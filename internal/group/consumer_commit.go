@@ -1,7 +1,6 @@
 package group
 
 import (
-	"regexp"
 	"slices"
 
 	"strandline.dev/internal/kafka"
@@ -57,7 +56,7 @@ func (c *consumerGroup) mayFetch(by *FetchingMember) kafka.ErrorCode {
 
 // reads returns a test for the topics that the members read.
 func (c *consumerGroup) reads() func(topic string) bool {
-	var patterns []*regexp.Regexp
+	var patterns []*Pattern
 	for _, m := range c.members {
 		if m.pattern == "" {
 			continue
@@ -72,14 +71,6 @@ func (c *consumerGroup) reads() func(topic string) bool {
 				return true
 			}
 		}
-		return slices.ContainsFunc(patterns, func(p *regexp.Regexp) bool { return p.MatchString(topic) })
+		return slices.ContainsFunc(patterns, func(p *Pattern) bool { return p.MatchString(topic) })
 	}
-}
-
-// CompilePattern compiles the regular expression of a subscription (RE2 syntax). It matches names as a whole.
-func CompilePattern(pattern string) (*regexp.Regexp, error) {
-	if _, err := regexp.Compile(pattern); err != nil { // by itself: what encloses it must not mend it
-		return nil, err
-	}
-	return regexp.Compile(`\A(?:` + pattern + `)\z`)
 }

@@ -252,7 +252,7 @@ func (d *change) subscribe(ev *ConsumerHeartbeat) *refusal {
 		s.topics = slices.Compact(slices.Sorted(slices.Values(ev.Topics)))
 	}
 	if ev.Pattern != nil && *ev.Pattern != "" {
-		if _, err := ev.Catalog.Matching(*ev.Pattern, ev.Reader); err != nil {
+		if err := ev.Catalog.Check(*ev.Pattern); err != nil {
 			return refuse(kafka.InvalidRegularExpression, "SubscribedTopicRegex %q is not a valid regular expression: %v.", *ev.Pattern, err)
 		}
 	}

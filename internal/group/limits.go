@@ -33,8 +33,11 @@ const (
 	memberIDBytesMax = 1024
 	// subscriptionBytesMax bounds all that a member of a consumer group says about itself: 4,000 topics of the longest names.
 	subscriptionBytesMax = 1 << 20
-	// patternBytesMax bounds a regular expression; its cost is its length times that of the topics' names.
+	// patternBytesMax bounds a regular expression: a hundred names.
 	patternBytesMax = 4096
+	// patternStatesMax bounds what an expression becomes: the longest that repeats nothing has about as many states as bytes. A look at a
+	// topic costs up to states times bytes of the name, 20 ms at most.
+	patternStatesMax = 5000
 	// reasonBytesMax is how much of a client's reason is kept; Kafka's clients cut theirs at this length too.
 	reasonBytesMax = 255
 	// protocolsMax is how many protocols a member may offer. Clients offer one per assignor, so at most a handful.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -58,7 +59,7 @@ func BenchmarkRoundTrip(b *testing.B) {
 	}
 }
 
-// BenchmarkK48 measures heartbeats that nobody can mean, of which each is to be answered in k48Max, with a thousand topics whose names make other engines
+// BenchmarkK48 measures heartbeats that nobody can mean, of which each is to be answered in k48Max, with a hundred topics whose names make other engines
 // of regular expressions go back without end. No expression is asked for twice, so none is known.
 func BenchmarkK48(b *testing.B) {
 	const k48Max = 10 * time.Millisecond
@@ -67,7 +68,7 @@ func BenchmarkK48(b *testing.B) {
 			tb := newTestBroker(b, testOptions{disk: b.TempDir()})
 			c := tb.dial()
 			findCoordinator(c)
-			for i := range 1000 {
+			for i := range 100 {
 				c.create(k48Topic+strconv.Itoa(i), 1)
 			}
 			ask[*kmsg.ConsumerGroupHeartbeatResponse](c, k48Heartbeat("a", 0, ""))
@@ -94,6 +95,41 @@ func BenchmarkK48(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkBesideCostlyExpressions measures heartbeats of a group while another client joins other groups with expressions that take half a second each.
+func BenchmarkBesideCostlyExpressions(b *testing.B) {
+	tb := newTestBroker(b, testOptions{disk: b.TempDir()})
+	c := tb.dial()
+	findCoordinator(c)
+	for i := range 100 {
+		c.create(k48Topic+strconv.Itoa(i), 1)
+	}
+	if r := ask[*kmsg.ConsumerGroupHeartbeatResponse](c, k48Heartbeat("a", 0, "")); r.ErrorCode != 0 {
+		b.Fatal(kafka.ErrorCode(r.ErrorCode))
+	}
+	var ends atomic.Bool
+	ended, costly := make(chan struct{}), 0
+	go func() {
+		defer close(ended)
+		for other := tb.dial(); !ends.Load(); costly++ {
+			join := k48Heartbeat("b", 0, "(.?){900}"+strconv.Itoa(costly))
+			join.Group += strconv.Itoa(costly) // by and by in each shard
+			_ = ask[*kmsg.ConsumerGroupHeartbeatResponse](other, join)
+		}
+	}()
+	slowest := time.Duration(0)
+	for b.Loop() {
+		began := time.Now()
+		if r := ask[*kmsg.ConsumerGroupHeartbeatResponse](c, k48Heartbeat("a", 1, "")); r.ErrorCode != 0 {
+			b.Fatal(kafka.ErrorCode(r.ErrorCode))
+		}
+		slowest = max(slowest, time.Since(began))
+	}
+	b.ReportMetric(float64(slowest.Microseconds())/1000, "slowest-ms")
+	ends.Store(true)
+	<-ended
+	b.ReportMetric(float64(costly), "costly")
 }
 
 // BenchmarkDo measures the dispatcher alone, without sockets or encoding.

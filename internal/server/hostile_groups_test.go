@@ -134,6 +134,7 @@ var k48Heartbeats = []struct {
 	{"one that is not closed", 0, "(a+", kafka.InvalidRegularExpression},
 	{"one with a look-behind", 0, "(?<=a)b", kafka.InvalidRegularExpression},
 	{"one that would be 10^9 states", 0, "((a{1000}){1000}){1000}", kafka.InvalidRegularExpression},
+	{"one that may repeat a million times", 0, strings.Repeat("(.?){1000}", 400), kafka.InvalidRegularExpression},
 	{"one of 1 MiB", 0, strings.Repeat("a", 1<<20), kafka.InvalidRequest},
 	{"one of 1 MiB that repeats itself", 0, strings.Repeat("(a+)+", 1<<20/5) + "$", kafka.InvalidRequest},
 }

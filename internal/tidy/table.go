@@ -63,7 +63,7 @@ var codecImports = []string{"sync", "io", "compress/gzip", "github.com/klauspost
 
 // pureImports is all that every pure package may import from outside, apart from lower pure packages.
 var pureImports = []string{
-	"bytes", "cmp", "encoding/binary", "errors", "fmt", "hash/crc32", "iter", "maps", "math", "math/bits", "net/netip", "regexp",
+	"bytes", "cmp", "encoding/binary", "errors", "fmt", "hash/crc32", "iter", "maps", "math", "math/bits", "net/netip", "regexp", "regexp/syntax",
 	"slices", "sort", "strconv", "strings", "time", "unicode/utf8", "github.com/twmb/franz-go/pkg/kmsg",
 }
 
