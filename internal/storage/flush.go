@@ -18,6 +18,7 @@ type flushJob struct {
 	seals    []*segment // rolled segments whose .meta is due
 	metas    []segmentMeta
 	target   durableEnd
+	bytes    int64 // what is to be synced
 	newNames bool
 	newDir   bool
 }
@@ -55,7 +56,10 @@ func (l *Log) collectLocked() (*flushJob, error) {
 			j.releaseLocked()
 			return nil, err
 		}
-		j.segments, j.files = append(j.segments, s), append(j.files, f)
+		j.segments, j.files, j.bytes = append(j.segments, s), append(j.files, f), j.bytes+s.size
+		if s.base == l.mu.durable.segment {
+			j.bytes -= l.mu.durable.pos
+		}
 	}
 	for _, s := range j.segments { // not before all are there: a clean file may be closed
 		s.dirty = false

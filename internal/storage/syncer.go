@@ -11,7 +11,8 @@ import (
 
 // Syncer makes the partition logs of one data directory durable, in rounds. A round takes all logs with new bytes, syncs up to
 // parallelSyncsMax files in parallel or more of them by one SyncAll, and tells the waiters. The next round starts at once: the sync
-// in progress is the window in which appends collect.
+// in progress is the window in which appends collect. After a round of roundBytesBig it starts roundPause later: who publishes as fast as that does
+// not wait for a round but for the processor, of which each takes its share, however many bytes it has.
 type Syncer struct {
 	dir  *Dir
 	wake chan struct{} // capacity 1
@@ -48,7 +49,10 @@ func (s *Syncer) begin() {
 func (s *Syncer) run() {
 	defer close(s.done)
 	for range s.wake {
-		for s.round() {
+		for bytes, some := s.round(); some; bytes, some = s.round() {
+			if bytes >= roundBytesBig {
+				time.Sleep(roundPause)
+			}
 		}
 		s.mu.Lock()
 		stopping := s.mu.stopping
@@ -134,8 +138,8 @@ func (s *Syncer) RoundSince() (start time.Time, ok bool) {
 	return time.Time{}, false
 }
 
-// round does what is queued and says whether there was anything.
-func (s *Syncer) round() bool {
+// round does what is queued. It says how many bytes were synced, and whether there was anything.
+func (s *Syncer) round() (bytes int64, some bool) {
 	s.mu.Lock()
 	dirty, notices := s.mu.dirty, s.mu.notices
 	s.mu.dirty, s.mu.notices = nil, nil
@@ -149,11 +153,11 @@ func (s *Syncer) round() bool {
 	if len(dirty) > 0 {
 		began := time.Now()
 		s.since.Store(&began)
-		s.flush(dirty)
+		bytes = s.flush(dirty)
 		s.since.Store(nil)
 		s.dir.metrics.Fsync.Observe(time.Since(began).Seconds())
 	}
-	return len(dirty)+len(notices) > 0
+	return bytes, len(dirty)+len(notices) > 0
 }
 
 // dequeued notes that the log's entry in the queue has been taken. Only the syncer calls it: if a direct Sync did, the next append
@@ -164,14 +168,15 @@ func (l *Log) dequeued() {
 	l.mu.Unlock()
 }
 
-func (s *Syncer) flush(logs []*Log) {
+// flush syncs what is new in the logs, and says how much that was.
+func (s *Syncer) flush(logs []*Log) (bytes int64) {
 	jobs := make([]*flushJob, 0, len(logs))
 	files := make([]sys.File, 0, len(logs))
 	var newDir *flushJob
 	for _, l := range logs {
 		l.dequeued()
 		if j := l.beginFlush(); j != nil {
-			jobs, files = append(jobs, j), append(files, j.files...)
+			jobs, files, bytes = append(jobs, j), append(files, j.files...), bytes+j.bytes
 			if j.newDir {
 				newDir = j
 			}
@@ -193,6 +198,7 @@ func (s *Syncer) flush(logs []*Log) {
 		// Without io: the receiver may wait for a lock whose holder waits for io.
 		j.log.tellStored()
 	}
+	return bytes
 }
 
 // syncFiles makes the files durable and returns one result for each.
@@ -237,7 +243,7 @@ func syncEach(files []sys.File) []error {
 
 // runAll does on the caller's goroutine everything that is queued, caches included. It is for directories without goroutines.
 func (s *Syncer) runAll() {
-	for s.round() {
+	for _, some := s.round(); some; _, some = s.round() {
 	}
 	s.mu.Lock()
 	logs := s.mu.caches
