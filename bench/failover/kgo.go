@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"sync"
@@ -17,7 +18,10 @@ func (w *writer) kgo(o options, c *rig.Cluster) error {
 		kgo.MetadataMinAge(50 * time.Millisecond), kgo.ProducerBatchCompression(kgo.NoCompression()),
 		kgo.ProducerLinger(0), kgo.MaxBufferedRecords(1_000_000)}
 	if o.kgoTimeout > 0 {
-		opts = append(opts, kgo.ProduceRequestTimeout(o.kgoTimeout), kgo.RequestTimeoutOverhead(o.kgoTimeout))
+		opts = append(opts, kgo.ProduceRequestTimeout(o.kgoTimeout), kgo.RequestTimeoutOverhead(cmp.Or(o.kgoOverhead, o.kgoTimeout)))
+	}
+	if o.kgoAge > 0 {
+		opts = append(opts, kgo.MetadataMaxAge(o.kgoAge))
 	}
 	if o.log != "" {
 		f, err := os.OpenFile(o.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)

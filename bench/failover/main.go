@@ -28,7 +28,7 @@ type options struct {
 	rounds, partitions, rate, beside  int
 	keep, recordIDs                   bool
 	log                               string
-	kgoTimeout                        time.Duration
+	kgoTimeout, kgoOverhead, kgoAge   time.Duration
 }
 
 func main() {
@@ -43,7 +43,9 @@ func main() {
 	flag.IntVar(&o.beside, "beside", 0, "producers that write to another topic as fast as it takes records")
 	flag.IntVar(&o.rate, "rate", 2000, "records a second over all partitions")
 	flag.StringVar(&o.log, "log", "", "a file for what franz-go says it does, to see which answers it gets; it slows the client")
-	flag.DurationVar(&o.kgoTimeout, "kgo-timeout", 0, "franz-go's ProduceRequestTimeout and RequestTimeoutOverhead each; 0 leaves its 10s")
+	flag.DurationVar(&o.kgoTimeout, "kgo-timeout", 0, "franz-go's ProduceRequestTimeout, and RequestTimeoutOverhead unless -kgo-overhead is given; 0 leaves its 10s")
+	flag.DurationVar(&o.kgoOverhead, "kgo-overhead", 0, "franz-go's RequestTimeoutOverhead; 0: as -kgo-timeout")
+	flag.DurationVar(&o.kgoAge, "kgo-max-age", 0, "franz-go's MetadataMaxAge; 0 leaves its 5m")
 	flag.BoolVar(&o.recordIDs, "record-ids", false, "every record has an id, and the topic keeps the ids of two minutes")
 	flag.BoolVar(&o.keep, "keep", false, "keep the directory with the logs of the nodes")
 	flag.Parse()

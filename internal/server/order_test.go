@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"encoding/binary"
 	"runtime"
 	"strconv"
@@ -58,16 +59,27 @@ func TestC116_LongPollHoldsUpItsConnectionOnly(t *testing.T) {
 
 	f = newFetch("poll", 0, 1)
 	f.MaxWaitMillis = 60_000
-	before := runtime.NumGoroutine()
+	before := goroutinesOfConnections()
+	if before < 2 {
+		t.Fatalf("%d goroutines are seen of two connections", before)
+	}
 	for range 20 {
 		gone := b.dial()
 		gone.send(f, m)
 		gone.conn.Close()
 	}
-	eventually(t, "the parked fetches of gone peers are dropped", func() bool { return runtime.NumGoroutine() <= before })
+	eventually(t, "the parked fetches of gone peers are dropped", func() bool { return goroutinesOfConnections() <= before })
 	if used := b.server.budget.Used() + b.server.answers.Used(); used != 0 {
 		t.Errorf("%d bytes of the memory budget are still held", used)
 	}
+}
+
+// goroutinesOfConnections counts those that the server has begun for its connections.
+func goroutinesOfConnections() int {
+	stacks := make([]byte, 4<<20)
+	stacks = stacks[:runtime.Stack(stacks, true)]
+	return bytes.Count(stacks, []byte("created by strandline.dev/internal/server.(*Server).admit")) +
+		bytes.Count(stacks, []byte("created by strandline.dev/internal/server.(*conn)"))
 }
 
 // Produce is pipelined behind Produce: publishes that cannot be committed yet do not keep later ones from being appended, and a request
