@@ -208,7 +208,7 @@ func (p printer) printGroup(d describedGroup, again bool) error {
 		protocol += "/" + d.Protocol
 	}
 	if _, err := fmt.Fprintf(p.w, "%sgroup %s, %s, protocol %s, coordinator %d, %d members, %s\n",
-		gap, d.Group, d.State, protocol, d.Coordinator, len(d.Members), d.headline()); err != nil {
+		gap, visible(d.Group), d.State, visible(protocol), d.Coordinator, len(d.Members), d.headline()); err != nil {
 		return err
 	}
 	var members [][]string

@@ -5,9 +5,12 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 func main() {
@@ -111,10 +114,26 @@ func describeOwn(root *cobra.Command) {
 	}
 }
 
+// nameless refuses a list that was given and is empty or has an empty element, as a shell makes it of a variable that is not set: without the list most
+// commands take everything.
+func nameless(flags *pflag.FlagSet) (err error) {
+	flags.Visit(func(f *pflag.Flag) {
+		if list, ok := f.Value.(pflag.SliceValue); ok && !strings.HasSuffix(f.Value.Type(), "Array") {
+			if values := list.GetSlice(); len(values) == 0 || slices.Contains(values, "") {
+				err = usagef("--%s: an empty name", f.Name)
+			}
+		}
+	})
+	return err
+}
+
 // markRun wraps every RunE so that exitCode can tell a refused command line (2) from a failed operation (1).
 func markRun(cmd *cobra.Command, a *app) {
 	if inner := cmd.RunE; inner != nil {
 		cmd.RunE = func(c *cobra.Command, args []string) error {
+			if err := nameless(c.Flags()); err != nil {
+				return err
+			}
 			a.ran = true
 			return inner(c, args)
 		}

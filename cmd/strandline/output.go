@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"text/tabwriter"
+	"unicode"
 )
 
 // printer writes results: one JSON object a line, or tables with aligned columns.
@@ -38,9 +39,29 @@ func (p printer) table(heading []string, rows [][]string) error {
 		fmt.Fprintln(tw, strings.Join(heading, "\t"))
 	}
 	for _, r := range rows {
-		fmt.Fprintln(tw, strings.Join(r, "\t"))
+		cells := make([]string, len(r))
+		for i, cell := range r {
+			cells[i] = visible(cell)
+		}
+		fmt.Fprintln(tw, strings.Join(cells, "\t"))
 	}
 	return tw.Flush()
+}
+
+// visible shows the control characters of a name that somebody else has chosen: they would move the cursor, colour the screen or end the row.
+func visible(name string) string {
+	if !strings.ContainsFunc(name, unicode.IsControl) {
+		return name
+	}
+	var out strings.Builder
+	for _, r := range name {
+		if unicode.IsControl(r) {
+			fmt.Fprintf(&out, "\\x%02x", r)
+		} else {
+			out.WriteRune(r)
+		}
+	}
+	return out.String()
 }
 
 // isInteractive says whether f is a terminal, so that a person may sit behind it.

@@ -203,13 +203,13 @@ func (c *Coordinator) take(r *group.Report, rows []metrics.Backlog) []metrics.Ba
 		if p.Committed > p.End { // nothing says that there ever was more, so nothing is counted
 			c.cfg.Log.Warn("a group has committed more than there is: its next fetch is out of range", "group", clip(r.Group), "topic", clip(p.Topic),
 				"topic_partition", p.Partition, "committed", int64(p.Committed), "end", int64(p.End), "rule", p.Rule,
-				"fix", "start it where it is to go on: strandline group seek GROUP --to end --execute")
+				"fix", "see what would move: strandline group seek GROUP --topics TOPIC --to end; it moves each partition of the topic, with --execute")
 			continue
 		}
 		c.cfg.Metrics.RecordsLost.Add(float64(lost.To - lost.From))
 		c.cfg.Log.Warn("a group has lost records: its next fetch is out of range", "group", clip(r.Group), "topic", clip(p.Topic), "topic_partition", p.Partition,
 			"committed", int64(p.Committed), "lost_from", int64(lost.From), "lost_to", int64(lost.To), "rule", p.Rule,
-			"fix", "start it where it is to go on: strandline group seek GROUP --to start --execute")
+			"fix", "see what would move: strandline group seek GROUP --topics TOPIC --to start; it moves each partition of the topic, with --execute")
 	}
 	return rows
 }

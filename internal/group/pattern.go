@@ -37,11 +37,14 @@ func CompilePattern(pattern string) (*Pattern, error) {
 	return &Pattern{whole, n}, nil
 }
 
-// states counts those of an expression.
+// states counts those of an expression. A class of characters counts by its ranges too, which take a state's memory by the ten ends.
 func states(re *syntax.Regexp) int {
 	n := 1
-	if re.Op == syntax.OpLiteral {
+	switch re.Op {
+	case syntax.OpLiteral:
 		n = len(re.Rune)
+	case syntax.OpCharClass:
+		n += len(re.Rune) / 10
 	}
 	for _, sub := range re.Sub {
 		n += states(sub)

@@ -22,9 +22,11 @@ func TestK48_AnExpressionHasABound(t *testing.T) {
 		"((a{0,30}b){30})(c{900})(d{400}){2}": "states, and may have 5000",
 		strings.Repeat("(.?){1000}", 400):     "states, and may have 5000",
 		strings.Repeat("(", 2000) + strings.Repeat(")", 2000): "nest",
-		"(a{1000}){1000}":         "invalid repeat count",
-		strings.Repeat("a", 4097): "it has 4097 bytes, and may have 4096",
-		")(":                      "unexpected )",
+		"(a{1000}){1000}":           "invalid repeat count",
+		strings.Repeat("a", 4097):   "it has 4097 bytes, and may have 4096",
+		strings.Repeat(`\pL`, 1361): "states, and may have 5000",
+		`\pL+-[\d\w.]*`:             "",
+		")(":                        "unexpected )",
 	} {
 		_, err := CompilePattern(pattern)
 		if wrong == "" && err != nil || wrong != "" && (err == nil || !strings.Contains(err.Error(), wrong)) {
