@@ -27,6 +27,7 @@ type session struct {
 	client *kgo.Client
 	admin  *kadm.Client
 	dials  *dialWatch
+	spoke  int // which of the named brokers answered last
 }
 
 // connect makes a session; nothing is dialled before the first request.
@@ -107,20 +108,36 @@ func answering(addresses []string, patience time.Duration) []string {
 	return slices.DeleteFunc(slices.Clone(addresses), func(a string) bool { return !up[a] })
 }
 
-// namedBrokers asks the brokers that a person named, one after the other. The client would ask any that the cluster counts on, and without a
-// controller that may be one that is down.
-type namedBrokers []*kgo.Broker
+// namedBrokers asks the brokers that a person named, one after the other, who answered last first. The client would ask any that the cluster counts
+// on, and without a controller that may be one that is down.
+type namedBrokers struct{ *session }
 
-func (s *session) named() namedBrokers { return s.client.SeedBrokers() }
+func (s *session) named() namedBrokers { return namedBrokers{s} }
 
-// Request returns the first answer.
+// Request returns the first answer. Each broker gets its share of the time that is left: one that takes a question and does not answer leaves the others
+// theirs.
 func (n namedBrokers) Request(ctx context.Context, req kmsg.Request) (resp kmsg.Response, err error) {
-	for _, b := range n {
-		if resp, err = b.RetriableRequest(ctx, req); err == nil {
+	seeds := n.client.SeedBrokers()
+	for i := range seeds {
+		at := (n.spoke + i) % len(seeds)
+		one, cancel := share(ctx, len(seeds)-i)
+		resp, err = seeds[at].RetriableRequest(one, req)
+		cancel()
+		if err == nil {
+			n.spoke = at
 			return resp, nil
 		}
 	}
 	return nil, err
+}
+
+// share is an n-th of the time that ctx has left.
+func share(ctx context.Context, n int) (context.Context, context.CancelFunc) {
+	end, ok := ctx.Deadline()
+	if !ok {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, time.Until(end)/time.Duration(n))
 }
 
 func (s *session) close() { s.client.Close() }

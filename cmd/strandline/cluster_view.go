@@ -81,7 +81,7 @@ func (v *clusterView) usable(id int32) bool {
 // view asks for everything a view has.
 func (s *session) view(ctx context.Context) (*clusterView, error) {
 	v := &clusterView{Controller: -1}
-	for _, ask := range []func(context.Context, *clusterView) error{s.viewNodes, s.viewDrains, s.viewQuorum, s.viewPartitions, s.viewMoves} {
+	for _, ask := range []func(context.Context, *clusterView) error{s.learnAddresses, s.viewNodes, s.viewDrains, s.viewQuorum, s.viewPartitions, s.viewMoves} {
 		if err := ask(ctx, v); err != nil {
 			return nil, err
 		}
@@ -98,6 +98,14 @@ func (s *session) view(ctx context.Context) (*clusterView, error) {
 		}
 	}
 	return v, nil
+}
+
+// learnAddresses has the client know all nodes: else it asks for them within the time that one node has to answer, and perhaps one that does not.
+func (s *session) learnAddresses(ctx context.Context, _ *clusterView) error {
+	req := kmsg.NewPtrMetadataRequest()
+	req.Topics = []kmsg.MetadataRequestTopic{}
+	_, _ = req.RequestWith(ctx, s.client) // without them the nodes are asked all the same
+	return nil
 }
 
 func (s *session) viewNodes(ctx context.Context, v *clusterView) error {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"net"
+	"strings"
 	"sync/atomic"
 	"testing"
 )
@@ -42,5 +43,8 @@ func TestAMuteBrokerIsNotTheOnlyOneAsked(t *testing.T) {
 		if code, text := runCommand(c.dir, mute.Addr().String()+","+c.n.KafkaAddresses()[0], "", "topic", "list", "-X", "timeout=5s"); code != 0 {
 			t.Fatalf("exit %d: %s", code, text)
 		}
+	}
+	if code, text := runCommand(c.dir, mute.Addr().String()+","+c.n.KafkaAddresses()[0], "", "cluster", "health", "-X", "timeout=5s"); code != 0 || !strings.Contains(text, "1 of 1 nodes up") {
+		t.Errorf("exit %d: %s", code, text)
 	}
 }
