@@ -4,7 +4,8 @@
 // partition is the longest time between two acknowledged writes to it, from the fault to the healing; the figure of a round is the gap of
 // its worst partition among those that the victim led. Writes are paced, so that a gap is never shorter than the pace of one partition
 // (32 ms at 2,000 records/s over 64 partitions). The gap of the second before the fault is printed beside it: what the machine itself does to
-// the writes. bench/failover.sh builds and runs it.
+// the writes; and the longest flush, between fault and healing, of a small file beside the nodes' data: while it lasts the disk of all three
+// nodes stands still. bench/failover.sh builds and runs it.
 package main
 
 import (
@@ -125,17 +126,25 @@ func measure(o options, client string, proxied bool, list []scenario) (out []fig
 		}
 		defer end()
 	}
+	disk, err := watchDisk(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer disk.end()
 	for _, s := range list {
 		f := figure{scenario: s, client: client}
 		for i := range o.rounds {
-			got, err := round(o, c, client, s)
+			got, err := round(o, c, disk, client, s)
 			if err != nil {
 				return append(out, f), fmt.Errorf("%s, round %d: %w", s.name, i+1, err)
 			}
 			f.calms, f.gaps, f.backs = append(f.calms, got.calm), append(f.gaps, got.worst), append(f.backs, got.back)
+			if got.disk <= stillMax {
+				f.still = append(f.still, got.worst)
+			}
 			f.errors += got.errors
-			fmt.Printf("%-16s %s round %2d: before %4d ms, worst partition %5d ms, while healing %5d ms, errors %d\n", s.name, client, i+1,
-				got.calm.Milliseconds(), got.worst.Milliseconds(), got.back.Milliseconds(), got.errors)
+			fmt.Printf("%-16s %s round %2d: before %4d ms, worst partition %5d ms, disk %4d ms, while healing %5d ms, errors %d\n",
+				s.name, client, i+1, got.calm.Milliseconds(), got.worst.Milliseconds(), got.disk.Milliseconds(), got.back.Milliseconds(), got.errors)
 		}
 		out = append(out, f)
 	}

@@ -55,14 +55,14 @@ func scenarios() []scenario {
 }
 
 // seen is what a round saw: the gap of the worst partition of all before the fault, of those that the victim led during the fault, and of all
-// while healing, and the errors that reached the application.
+// while healing, the longest flush of the disk's watch from the fault to the end of the gaps, and the errors that reached the application.
 type seen struct {
-	calm, worst, back time.Duration
-	errors            int
+	calm, worst, back, disk time.Duration
+	errors                  int
 }
 
 // round is one fault and its healing.
-func round(o options, c *rig.Cluster, client string, s scenario) (out seen, err error) {
+func round(o options, c *rig.Cluster, disk *diskWatch, client string, s scenario) (out seen, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), settleMax)
 	defer cancel()
 	if err := errors.Join(c.Whole(ctx, 3, topic), c.Balance(ctx, topic)); err != nil {
@@ -105,6 +105,9 @@ func round(o options, c *rig.Cluster, client string, s scenario) (out seen, err 
 	}
 	healing := time.Now()
 	out.worst = w.worst(led, fault, healing)
+	if out.disk, err = disk.longest(fault, healing); err != nil {
+		return out, err
+	}
 	if err := s.heal(c, victim, other); err != nil {
 		return out, err
 	}
