@@ -54,6 +54,9 @@ func newConsumeCommand(a *app) *cobra.Command {
 			if f.json && cmd.Flags().Changed("format") {
 				return usagef("--json and -f exclude each other")
 			}
+			if f.group == "" && cmd.Flags().Changed("group") {
+				return usagef("--group: an empty name")
+			}
 			return a.consume(cmd, args[0], f)
 		},
 		ValidArgsFunction: a.completeTopics,

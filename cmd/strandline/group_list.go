@@ -1,8 +1,14 @@
 package main
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/spf13/cobra"
 )
+
+// groupStates are those that a group can be shown in.
+var groupStates = []string{"Empty", "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling", "Stable"}
 
 func newGroupListCommand(a *app) *cobra.Command {
 	var states []string
@@ -10,13 +16,20 @@ func newGroupListCommand(a *app) *cobra.Command {
 		Use:   "list",
 		Short: "List consumer groups with their state",
 		Long: `List consumer groups, also those without members. States: Empty (no members), PreparingRebalance (members join),
-CompletingRebalance (partitions are assigned), Reconciling (partitions go from one member to another), Stable. TYPE is the protocol that its
+CompletingRebalance or Assigning (partitions are assigned), Reconciling (partitions go from one member to another), Stable. TYPE is the protocol that its
 members speak: classic, or consumer (KIP-848); PROTOCOL is what a classic group is for, consumer or another.`,
 		Example: `  strandline group list
   strandline group list --state empty
   strandline group list -o json | jq -r .group`,
 		Args: exactArgs(),
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.groupList(cmd, states) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			for _, state := range states {
+				if !slices.ContainsFunc(groupStates, func(s string) bool { return strings.EqualFold(s, state) }) {
+					return usagef("--state %q: there are %s", state, strings.Join(groupStates, ", "))
+				}
+			}
+			return a.groupList(cmd, states)
+		},
 	}
 	cmd.Flags().StringSliceVar(&states, "state", nil, "only groups in these states")
 	return cmd

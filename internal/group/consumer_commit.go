@@ -57,10 +57,12 @@ func (c *consumerGroup) mayFetch(by *FetchingMember) kafka.ErrorCode {
 // reads returns a test for the topics that the members read.
 func (c *consumerGroup) reads() func(topic string) bool {
 	var patterns []*Pattern
+	seen := map[string]bool{"": true}
 	for _, m := range c.members {
-		if m.pattern == "" {
-			continue
+		if seen[m.pattern] {
+			continue // most members of a group bring the same
 		}
+		seen[m.pattern] = true
 		if p, err := CompilePattern(m.pattern); err == nil {
 			patterns = append(patterns, p)
 		}

@@ -14,7 +14,7 @@ import (
 
 type listGroups struct {
 	Limit     int    `query:"limit" default:"100" minimum:"1" maximum:"1000"`
-	PageToken string `query:"pageToken" maxLength:"249" doc:"nextPageToken of the page before"`
+	PageToken string `query:"pageToken" maxLength:"32767" doc:"nextPageToken of the page before"`
 }
 
 type groupSummary struct {

@@ -14,7 +14,7 @@ import (
 )
 
 type groupPath struct {
-	Group string `path:"group" maxLength:"249"`
+	Group string `path:"group" maxLength:"32767"`
 }
 
 type groupPartition struct {

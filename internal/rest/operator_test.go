@@ -100,8 +100,11 @@ func TestR50_AGroupIsMovedOverREST(t *testing.T) {
 		a.send("POST", "/v1/groups/billing/seek", body).want(t, status)
 	}
 	a.send("POST", "/v1/groups/nobody/seek", `{"to":"end"}`).want(t, 404)
-	if none := a.send("GET", "/v1/groups/nobody", "").want(t, 404); none.body["code"] != "GROUP_ID_NOT_FOUND" {
-		t.Error(none.text)
+	for _, nobody := range []string{"nobody", strings.Repeat("n", 3000)} { // a name may be longer than a topic's
+		if none := a.send("GET", "/v1/groups/"+nobody, "").want(t, 404); none.body["code"] != "GROUP_ID_NOT_FOUND" {
+			t.Error(none.text)
+		}
+		nodes[0].send("GET", "/v1/groups?pageToken="+nobody, "").want(t, 200)
 	}
 	joined := a.eventually("POST", "/v1/groups/active/members", `{"topics":["orders"],"memberId":"one"}`, 200)
 	if busy := a.send("POST", "/v1/groups/active/seek", `{"to":"end","execute":true}`).want(t, 409); busy.body["code"] != "NON_EMPTY_GROUP" {
