@@ -27,7 +27,7 @@ lint:
 fuzz:
 	.ci/fuzz $(FUZZTIME)
 
-# Thirteen foreign clients in six languages and Kafka's own tools against the built binary, and the clients
+# Thirteen foreign clients in six languages and Kafka's own tools against the built binary, and franz-go
 # against three nodes of which a leader is killed; .ci/interop says more.
 interop: build
 	.ci/interop

@@ -27,7 +27,8 @@ type session struct {
 	client *kgo.Client
 	admin  *kadm.Client
 	dials  *dialWatch
-	spoke  int // which of the named brokers answered last
+	seeds  []string // of the named brokers, those that are asked
+	spoke  int      // which of them answered last
 }
 
 // connect makes a session; nothing is dialled before the first request.
@@ -60,7 +61,13 @@ func openSession(s settings, more ...kgo.Opt) (*session, error) {
 	}
 	admin := kadm.NewClient(client)
 	admin.SetTimeoutMillis(s.serverMillis())
-	return &session{settings: s, client: client, admin: admin, dials: watch}, nil
+	return &session{settings: s, client: client, admin: admin, dials: watch, seeds: s.brokers}, nil
+}
+
+// talkTo has these of the named brokers asked, and no others.
+func (s *session) talkTo(brokers ...string) error {
+	s.seeds, s.spoke = brokers, 0
+	return s.client.UpdateSeedBrokers(brokers...)
 }
 
 // serverTime is what a broker gets of the time for one exchange: less than all, so that its own account of why it could not is heard.
@@ -114,13 +121,21 @@ type namedBrokers struct{ *session }
 
 func (s *session) named() namedBrokers { return namedBrokers{s} }
 
-// Request returns the first answer. Each broker gets its share of the time that is left: one that takes a question and does not answer leaves the others
-// theirs.
+// Request returns the first answer. Each broker gets its share of the time that is left, at first no more than firstAskMax: those that take a question
+// and do not answer leave the others theirs, and the questions after this one too.
 func (n namedBrokers) Request(ctx context.Context, req kmsg.Request) (resp kmsg.Response, err error) {
 	seeds := n.client.SeedBrokers()
-	for i := range seeds {
+	tries := 2 * len(seeds)
+	if len(seeds) == 1 {
+		tries = 1
+	}
+	for i := range tries {
 		at := (n.spoke + i) % len(seeds)
-		one, cancel := share(ctx, len(seeds)-i)
+		most := firstAskMax
+		if i >= tries/2 {
+			most = n.timeout // its whole share
+		}
+		one, cancel := share(ctx, tries-i, most)
 		resp, err = seeds[at].RetriableRequest(one, req)
 		cancel()
 		if err == nil {
@@ -131,13 +146,15 @@ func (n namedBrokers) Request(ctx context.Context, req kmsg.Request) (resp kmsg.
 	return nil, err
 }
 
-// share is an n-th of the time that ctx has left.
-func share(ctx context.Context, n int) (context.Context, context.CancelFunc) {
-	end, ok := ctx.Deadline()
-	if !ok {
-		return context.WithCancel(ctx)
+// firstAskMax bounds the first question to one of several brokers; a second one has what time is left.
+const firstAskMax = 1500 * time.Millisecond
+
+// share is an n-th of the time that ctx has left, and no more than most.
+func share(ctx context.Context, n int, most time.Duration) (context.Context, context.CancelFunc) {
+	if end, ok := ctx.Deadline(); ok {
+		most = min(most, time.Until(end)/time.Duration(n))
 	}
-	return context.WithTimeout(ctx, time.Until(end)/time.Duration(n))
+	return context.WithTimeout(ctx, most)
 }
 
 func (s *session) close() { s.client.Close() }

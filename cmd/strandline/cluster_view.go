@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -81,9 +82,9 @@ func (v *clusterView) usable(id int32) bool {
 // view asks for everything a view has.
 func (s *session) view(ctx context.Context) (*clusterView, error) {
 	v := &clusterView{Controller: -1}
-	for _, ask := range []func(context.Context, *clusterView) error{s.learnAddresses, s.viewNodes, s.viewDrains, s.viewQuorum, s.viewPartitions, s.viewMoves} {
+	for _, ask := range []func(context.Context, *clusterView) error{s.viewNodes, s.learnAddresses, s.viewDrains, s.viewQuorum, s.viewPartitions, s.viewMoves} {
 		if err := ask(ctx, v); err != nil {
-			return nil, err
+			return nil, errors.Join(err, s.talkTo(s.brokers...)) // the next view asks all that were named
 		}
 	}
 	for i := range v.Partitions {
@@ -100,10 +101,16 @@ func (s *session) view(ctx context.Context) (*clusterView, error) {
 	return v, nil
 }
 
-// learnAddresses has the client know all nodes: else it asks for them within the time that one node has to answer, and perhaps one that does not.
+// learnAddresses has the client know all nodes, from the broker that has answered: else it asks any of the named ones, and perhaps one that does not,
+// within the time that one node has to answer.
 func (s *session) learnAddresses(ctx context.Context, _ *clusterView) error {
+	if err := s.talkTo(s.seeds[s.spoke]); err != nil {
+		return err
+	}
 	req := kmsg.NewPtrMetadataRequest()
 	req.Topics = []kmsg.MetadataRequestTopic{}
+	ctx, cancel := context.WithTimeout(ctx, firstAskMax)
+	defer cancel()
 	_, _ = req.RequestWith(ctx, s.client) // without them the nodes are asked all the same
 	return nil
 }

@@ -52,7 +52,7 @@ func newDevCommand() *cobra.Command {
 	cmd.Flags().IntVar(&f.nodes, "nodes", 1, "how many nodes to run in this process")
 	cmd.Flags().StringVar(&f.dataDir, "data-dir", "", "`DIR` for the data, kept at exit (default: a temporary one, removed at exit)")
 	cmd.Flags().StringVar(&f.kafka, "kafka", "127.0.0.1:9092", "`HOST:PORT` for Kafka clients; port 0 takes a free one")
-	cmd.Flags().StringVar(&f.http, "http", "127.0.0.1:8080", "`HOST:PORT` for health and metrics; port 0 takes a free one")
+	cmd.Flags().StringVar(&f.http, "http", "127.0.0.1:8080", "`HOST:PORT` for REST, health and metrics; port 0 takes a free one")
 	cmd.Flags().StringVar(&f.logLevel, "log-level", "info", "`debug|info|warn|error`: least severity of the messages that are logged")
 	cmd.Flags().BoolVar(&f.insecure, "insecure", false, "accept clients from other machines without TLS and authentication")
 	return cmd

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"text/tabwriter"
 	"unicode"
+	"unicode/utf8"
 )
 
 // printer writes results: one JSON object a line, or tables with aligned columns.
@@ -48,17 +49,25 @@ func (p printer) table(heading []string, rows [][]string) error {
 	return tw.Flush()
 }
 
-// visible shows the control characters of a name that somebody else has chosen: they would move the cursor, colour the screen or end the row.
+// visible shows what of a name that somebody else has chosen is not to be seen, but would move the cursor, colour the screen, end the row or turn its
+// direction: control and format characters, separators of lines, and bytes that are no UTF-8.
 func visible(name string) string {
-	if !strings.ContainsFunc(name, unicode.IsControl) {
+	isHidden := func(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }
+	if utf8.ValidString(name) && !strings.ContainsFunc(name, isHidden) {
 		return name
 	}
 	var out strings.Builder
-	for _, r := range name {
-		if unicode.IsControl(r) {
-			fmt.Fprintf(&out, "\\x%02x", r)
-		} else {
+	for i, r := range name {
+		_, size := utf8.DecodeRuneInString(name[i:])
+		switch {
+		case r == utf8.RuneError && size == 1:
+			fmt.Fprintf(&out, "\\x%02x", name[i])
+		case !isHidden(r):
 			out.WriteRune(r)
+		case r < 0x80:
+			fmt.Fprintf(&out, "\\x%02x", r)
+		default:
+			fmt.Fprintf(&out, "\\u%04x", r)
 		}
 	}
 	return out.String()

@@ -53,6 +53,9 @@ func (s *shard) withCatalog(ev group.Event) group.Event {
 	case group.Sync:
 		e.Catalog = s.catalog()
 		return e
+	case group.DeleteOffsets:
+		e.Catalog = s.catalog()
+		return e
 	}
 	return ev
 }

@@ -236,7 +236,7 @@ func (c *Coordinator) submit(t *metadata.Topic, p int32, event func(token uint64
 	w := newWait(s, token)
 	ev := event(token)
 	if beat, ok := ev.(group.ConsumerHeartbeat); ok && beat.Pattern != nil && *beat.Pattern != "" {
-		_ = c.patterns.check(c.cfg.Image(), *beat.Pattern) // the shard finds what came of it, and is not kept from its other groups
+		c.patterns.checkInTurn(c.cfg.Image(), *beat.Pattern) // the shard finds what came of it, and is not kept from its other groups
 	}
 	if err := s.push(item{event: ev, wait: w}); err != nil {
 		return refused(err)

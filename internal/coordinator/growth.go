@@ -70,6 +70,6 @@ func (s *shard) learnGrowth() {
 	}
 	grown, now := s.c.grownSince(s.grown)
 	if s.grown = now; len(grown) > 0 {
-		s.step(group.TopicsWidened{Topics: grown, Width: s.c.widthOf}, s.now())
+		s.step(group.TopicsWidened{Topics: grown, Width: s.c.widthOf, Catalog: s.catalog()}, s.now())
 	}
 }

@@ -25,14 +25,18 @@ const (
 	reloadMin = 50 * time.Millisecond
 	reloadMax = 10 * time.Second
 
-	// patternsMax bounds the regular expressions whose matches are remembered, and patternStatesMax what all of them have: 40 MB.
-	patternsMax      = 1000
-	patternStatesMax = 1_000_000
+	// patternsMax bounds the regular expressions whose matches are remembered, and patternCacheBytes about what all of them take.
+	patternsMax       = 1000
+	patternCacheBytes = 64 << 20
 	// namesSpare is how many names of topics that are gone may be remembered beside as many as there are topics.
 	namesSpare = 1000
 	// patternTimeMax is how long an expression that a client brings may take to match the names of all topics: a thousand times what one
 	// takes that lists names or begins with a prefix.
 	patternTimeMax = time.Second
+	// matchTimeMax is what a match of one name counts for at most: twice what the costliest takes.
+	matchTimeMax = 50 * time.Millisecond
+	// patternRefusedFor is how long an expression that took too long is refused without another look.
+	patternRefusedFor = 10 * time.Second
 
 	// createEvery is the least time between two attempts to create the topic: every client asks for a coordinator several times a
 	// second while there is none.

@@ -36,7 +36,7 @@ func (s *shard) open() {
 	s.step(group.Loaded{}, s.now())
 	_, s.grown = s.c.grownSince(0)
 	if !s.broken {
-		s.step(group.TopicsWidened{Width: s.c.widthOf}, s.now())
+		s.step(group.TopicsWidened{Width: s.c.widthOf, Catalog: s.catalog()}, s.now())
 	}
 	if ids := s.c.purgingTopics(); len(ids) > 0 && !s.broken {
 		s.step(group.TopicsDeleted{IDs: ids}, s.now())

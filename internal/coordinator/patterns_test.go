@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,27 +13,101 @@ import (
 	"strandline.dev/internal/kafka"
 )
 
-// TestK48_ACostlyExpressionIsRefused: an expression that takes too long is refused with the reason, and stays refused without another look; one that was
-// accepted is matched however long it takes.
+// TestK48_ACostlyExpressionIsRefused: an expression that takes too long is refused with the reason, and for a while without another look; then a look
+// goes on where that one ended, so that nothing is refused for ever. One that was accepted is matched however long it takes.
 func TestK48_ACostlyExpressionIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.topic("orders", nil)
+		cache := &patternCache{}
+		m, err := cache.look(w.quorum.Image(), "ord.*", 0)
+		if err != nil || m.refused == nil || m.looked != 0 || !strings.Contains(m.refused.Error(), "takes longer than 1s") {
+			t.Fatalf("%+v %v", m, err)
+		}
+		if err := cache.check(w.quorum.Image(), "ord.*"); err != m.refused {
+			t.Errorf("it is looked at again: %v", err)
+		}
+		w.topic("ordinary", nil)
+		if err := cache.check(w.quorum.Image(), "ord.*"); err != m.refused {
+			t.Errorf("it is looked at again in another Image: %v", err)
+		}
+		time.Sleep(patternRefusedFor) // of the bubble
+		if err := cache.check(w.quorum.Image(), "ord.*"); err != nil {
+			t.Errorf("it stays refused: %v", err)
+		}
+		if got := fmt.Sprint(cache.matching(w.quorum.Image(), "ord.*")); got != "[orders ordinary]" {
+			t.Errorf("a member that has had it reads %s", got)
+		}
+		if m, err = cache.look(w.quorum.Image(), "new.*", 0); err != nil || m.refused == nil {
+			t.Fatalf("%+v %v", m, err)
+		}
+		if got := cache.matching(w.quorum.Image(), "new.*"); len(got) != 0 {
+			t.Errorf("matched: %v", got)
+		}
+		if err := cache.check(w.quorum.Image(), "new.*"); err != nil {
+			t.Errorf("what a shard has looked at is refused: %v", err)
+		}
+		w.stop(true)
+	})
+}
+
+// TestK48_NobodyHasTheOthersForgotten: clients that bring one expression after another have what shards decide by not forgotten; those of shards alone
+// may make all begin anew, and the bounds hold (I14).
+func TestK48_NobodyHasTheOthersForgotten(t *testing.T) {
 	w := newWorld(t)
 	w.topic("orders", nil)
-	cache := &patternCache{}
-	m, err := cache.look(w.quorum.Image(), "ord.*", time.Now().Add(-time.Second))
-	if err != nil || m.refused == nil || m.looked != 0 || !strings.Contains(m.refused.Error(), "takes longer than 1s") {
-		t.Fatalf("%+v %v", m, err)
+	cache, img := &patternCache{}, w.quorum.Image()
+	cache.matching(img, "ord.*")
+	for i := range 2 * patternsMax {
+		if err := cache.check(img, fmt.Sprint("x", i)); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if err := cache.check(w.quorum.Image(), "ord.*"); err != m.refused {
-		t.Errorf("it is looked at again: %v", err)
+	if cache.patterns["ord.*"] == nil || len(cache.patterns) > patternsMax {
+		t.Errorf("of %d expressions the one of a shard is missing", len(cache.patterns))
 	}
-	w.topic("ordinary", nil)
-	if err := cache.check(w.quorum.Image(), "ord.*"); err != m.refused {
-		t.Errorf("it is looked at again in another Image: %v", err)
+	states := strings.Repeat("x", 4000)
+	for i := range patternCacheBytes / (4000 * group.PatternStateBytes) {
+		cache.matching(img, fmt.Sprint(states, i))
 	}
-	if got := fmt.Sprint(cache.matching(w.quorum.Image(), "ord.*")); got != "[orders ordinary]" {
-		t.Errorf("a member that has had it reads %s", got)
+	if n := len(cache.patterns); cache.bytes > patternCacheBytes || n < 2 {
+		t.Errorf("%d bytes in %d expressions", cache.bytes, n)
+	}
+	sum := 0
+	for _, m := range cache.patterns {
+		sum += m.size()
+	}
+	if sum != cache.bytes {
+		t.Errorf("%d bytes are counted, and it is %d", cache.bytes, sum)
 	}
 	w.stop(true)
+}
+
+// TestPatterns_TheSameOneInTurn: members that come at once with the same expression look at the names one after the other, and find them looked at.
+func TestPatterns_TheSameOneInTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.topic("orders", nil)
+		cache := &patternCache{looking: map[string]chan struct{}{"ord.*": make(chan struct{})}}
+		first := cache.looking["ord.*"]
+		var others sync.WaitGroup
+		for range 5 {
+			others.Go(func() { cache.checkInTurn(w.quorum.Image(), "ord.*") })
+		}
+		synctest.Wait()
+		if len(cache.patterns) != 0 {
+			t.Error("looked at out of turn")
+		}
+		cache.mu.Lock()
+		delete(cache.looking, "ord.*")
+		cache.mu.Unlock()
+		close(first)
+		others.Wait()
+		if m := cache.patterns["ord.*"]; m == nil || len(cache.looking) != 0 {
+			t.Errorf("%+v, %d are looked at", m, len(cache.looking))
+		}
+		w.stop(true)
+	})
 }
 
 // TestPatterns_ANameIsLookedAtOnce: what an expression has matched is kept while topics come and go, and of older Images too it gives what they have.

@@ -54,17 +54,14 @@ func (c *consumerGroup) mayFetch(by *FetchingMember) kafka.ErrorCode {
 	return kafka.None
 }
 
-// reads returns a test for the topics that the members read.
-func (c *consumerGroup) reads() func(topic string) bool {
-	var patterns []*Pattern
-	seen := map[string]bool{"": true}
+// reads returns a test for the topics that the members read: those they name, and those that their expressions give them.
+func (c *consumerGroup) reads(catalog Catalog) func(topic string) bool {
+	var matched [][]string
+	seen := map[[2]string]bool{}
 	for _, m := range c.members {
-		if seen[m.pattern] {
-			continue // most members of a group bring the same
-		}
-		seen[m.pattern] = true
-		if p, err := CompilePattern(m.pattern); err == nil {
-			patterns = append(patterns, p)
+		if by := [2]string{m.pattern, m.reader}; m.pattern != "" && !seen[by] {
+			seen[by] = true
+			matched = append(matched, catalog.Matching(m.pattern, m.reader))
 		}
 	}
 	return func(topic string) bool {
@@ -73,6 +70,9 @@ func (c *consumerGroup) reads() func(topic string) bool {
 				return true
 			}
 		}
-		return slices.ContainsFunc(patterns, func(p *Pattern) bool { return p.MatchString(topic) })
+		return slices.ContainsFunc(matched, func(names []string) bool {
+			_, given := slices.BinarySearch(names, topic)
+			return given
+		})
 	}
 }

@@ -61,7 +61,7 @@ func (x *step) deleteOffsets(ev *DeleteOffsets) {
 	}
 	reads := g.classic.reads()
 	if len(g.consumer.members) > 0 {
-		reads = g.consumer.reads()
+		reads = g.consumer.reads(ev.Catalog)
 	}
 	for _, t := range ev.Topics {
 		codes := TopicCodes{Name: t.Name}

@@ -162,9 +162,10 @@ type DeleteGroups struct {
 
 // DeleteOffsets removes offsets of topics that the group does not read at present. The reply is a DeleteOffsetsReply.
 type DeleteOffsets struct {
-	Token  uint64
-	Group  string
-	Topics []TopicPartitions
+	Token   uint64
+	Group   string
+	Topics  []TopicPartitions
+	Catalog Catalog // what the expressions of members give them
 }
 
 // TopicPartitions names partitions of a topic.
@@ -185,10 +186,11 @@ type SeekOffsets struct {
 }
 
 // TopicsWidened says that topics have more partitions than before. Topics names what the caller saw; Width gives the present number of any
-// topic, 0 when there is none, for growth that nobody here saw.
+// topic, 0 when there is none, for growth that nobody here saw. Catalog says what the expressions of members give them.
 type TopicsWidened struct {
-	Topics []Widened
-	Width  func(kafka.TopicID) int32
+	Topics  []Widened
+	Width   func(kafka.TopicID) int32
+	Catalog Catalog
 }
 
 // Widened is one topic that grew: the partitions [From, To) are new.

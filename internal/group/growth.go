@@ -46,7 +46,7 @@ func (x *step) topicsWidened(ev *TopicsWidened) {
 		}
 		grown := growth{Widened: t}
 		for name, g := range sorted(x.groups) {
-			if g.follows(t.Name, t.ID) {
+			if g.follows(t.Name, t.ID, ev.Catalog) {
 				grown.groups = append(grown.groups, name)
 			}
 		}
@@ -123,14 +123,14 @@ func (x *step) forgetWidths(ids []kafka.TopicID) {
 }
 
 // follows says whether a group reads a topic, as far as its offsets and its members tell.
-func (g *group) follows(name string, id kafka.TopicID) bool {
+func (g *group) follows(name string, id kafka.TopicID, catalog Catalog) bool {
 	for _, o := range g.offsets[name] {
 		if o.topic == id {
 			return true
 		}
 	}
 	if len(g.consumer.members) > 0 {
-		return g.consumer.reads()(name)
+		return g.consumer.reads(catalog)(name)
 	}
 	c := &g.classic
 	return c.phase != empty && c.protocolType == consumerType && c.reads()(name)

@@ -4,14 +4,21 @@ import (
 	"fmt"
 	"regexp"
 	"regexp/syntax"
+	"strings"
 )
 
 // Pattern is the regular expression of a subscription (RE2 syntax). It matches names as a whole.
 type Pattern struct {
 	whole *regexp.Regexp
-	// States is about how many states it has: each may be looked at for each byte of a name, and takes 40 bytes.
+	// States is about how many states it has: each may be looked at for each byte of a name, and takes PatternStateBytes.
 	States int
 }
+
+// PatternStateBytes is about what a state of a Pattern takes.
+const PatternStateBytes = 40
+
+// String returns the expression as it is matched.
+func (p *Pattern) String() string { return p.whole.String() }
 
 // MatchString says whether a topic of this name is one of its.
 func (p *Pattern) MatchString(topic string) bool { return p.whole.MatchString(topic) }
@@ -29,6 +36,9 @@ func CompilePattern(pattern string) (*Pattern, error) {
 	n := states(tree)
 	if n > patternStatesMax {
 		return nil, fmt.Errorf("it has %d states, and may have %d: what may repeat counts as often as it may", n, patternStatesMax)
+	}
+	if strings.Contains(pattern, `\Q`) {
+		pattern = tree.String() // what encloses it would be part of a \Q without its end
 	}
 	whole, err := regexp.Compile(`\A(?:` + pattern + `)\z`)
 	if err != nil {

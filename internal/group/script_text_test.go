@@ -164,7 +164,7 @@ func (s *script) adminEvent(c *command, g string) Event {
 		}
 		return SeekOffsets{Token: s.token, Group: g, Topics: s.commitEvent(c, g, "", -1).(CommitOffsets).Topics}
 	case "widen":
-		ev := TopicsWidened{Width: func(id kafka.TopicID) int32 { return s.widths[id] }}
+		ev := TopicsWidened{Catalog: s.catalog(), Width: func(id kafka.TopicID) int32 { return s.widths[id] }}
 		for _, name := range slices.Sorted(maps.Keys(c.named)) {
 			id := s.topicID(name)
 			ev.Topics = append(ev.Topics, Widened{Name: name, ID: id, From: s.widths[id], To: int32(c.number(name, 0))})
@@ -172,7 +172,7 @@ func (s *script) adminEvent(c *command, g string) Event {
 		}
 		return ev
 	case "forget":
-		return DeleteOffsets{Token: s.token, Group: g, Topics: partitionsOf(c)}
+		return DeleteOffsets{Token: s.token, Group: g, Topics: partitionsOf(c), Catalog: s.catalog()}
 	case "cancel":
 		return Cancel{Token: uint64(c.parse(c.plain[0]))}
 	case "purge":

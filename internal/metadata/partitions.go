@@ -58,7 +58,7 @@ func (d *decider) growthOutcome(t *Topic, count int32) Outcome {
 	case count == have:
 		return refused(kafka.InvalidPartitions, "topic %q has %d partitions already, and %d were asked for", t.Name, have, count)
 	case count < have:
-		return refused(kafka.InvalidPartitions, "topic %q has %d partitions, and %d were asked for: the number can only be raised", t.Name, have, count)
+		return refused(kafka.InvalidPartitions, "topic %q has %d partitions, and %d were asked for: the number can only be raised; for fewer, create another topic and move its writers and readers there", t.Name, have, count)
 	}
 	return d.countOutcome(count, count-have)
 }

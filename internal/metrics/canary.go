@@ -17,7 +17,7 @@ const (
 
 // Canary are the instruments of what nodes publish to measure themselves (R180).
 type Canary struct {
-	// EndToEnd observes seconds from when a record was to be published to its acknowledgement, with every repetition and search for a leader.
+	// EndToEnd observes seconds from the beginning of a measurement to the acknowledgement of its record, with every repetition and search for a leader.
 	EndToEnd prometheus.Observer
 	failures *prometheus.CounterVec
 }
@@ -25,7 +25,7 @@ type Canary struct {
 func newCanary(p *prometheus.Registry) *Canary {
 	c := &Canary{
 		EndToEnd: histogram(p, "strandline_publish_end_to_end_seconds",
-			"Time from when a record of the canary was to be published to its acknowledgement, repetitions included (canary.interval)."),
+			"Time from the beginning of a measurement of the canary to the acknowledgement of its record, repetitions included (canary.interval)."),
 		failures: counters(p, "strandline_canary_failures_total",
 			"Records of the canary that were not acknowledged in time, or acknowledged and not read back.", "reason"),
 	}

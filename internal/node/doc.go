@@ -8,8 +8,8 @@
 // reverse, and begins with handing over: others lead before this node stops serving. Only when logs are flushed the clean-shutdown marker is
 // written.
 //
-// Concurrency: Start and Stop are called once, by one goroutine. The node owns these goroutines: quorum loop, controller loop,
-// session, reconciler, host timers, one per listener, HTTP.
+// Concurrency: Start and Stop are called once, by one goroutine. What runs in it is listed in ARCHITECTURE.md
+// (Goroutines).
 //
 // Files: node.go (options, Start, Stop), parts.go (what is built, in order), register.go (registration and readiness), cluster.go (other
 // nodes: who is heard, where they are), handover.go (a planned stop), together.go (a cluster in one process), files.go (shares of the

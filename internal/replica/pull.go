@@ -123,7 +123,8 @@ func (p *partition) absorbRecords(pl *pull, a *answerEntry, full error) next {
 		}
 		if _, err := l.AppendReplicated(a.records, time.UnixMilli(a.appendedMs)); err != nil {
 			if errors.Is(err, storage.ErrNoSpace) {
-				p.followStartLocked(a.start) // which is what makes room here (R90)
+				p.mu.hw = isr.FollowerWatermark(p.mu.hw, a.hw, l.Start(), l.End()) // never below the log start, also when this node leads next
+				p.followStartLocked(a.start)                                       // which is what makes room here (R90)
 			}
 			return p.followFailedLocked(err, "append")
 		}

@@ -85,6 +85,7 @@ func (p *partition) rebuild() (failed bool) {
 	}
 	l, was := p.mu.log, p.mu.problem
 	p.mu.busy = true
+	failure := p.failed.Swap(nil) // what comes from now on is of the new files
 	p.unlock()
 	err := l.Reset(0)
 	p.mu.Lock()
@@ -93,14 +94,18 @@ func (p *partition) rebuild() (failed bool) {
 		return false // retired meanwhile
 	}
 	if err != nil {
+		p.failed.CompareAndSwap(nil, failure)
 		p.env.log.Error("a damaged replica could not be built anew; trying again", "partition", p.tp.String(), "err", err)
 		p.env.repl.repairs.add(p)
 		return true
 	}
 	p.env.metrics.Rebuilds.Inc()
 	p.env.log.Warn("a damaged replica is built anew from its leader", "partition", p.tp.String(), "leader", p.mu.state.Leader, "was", was)
-	p.failed.Store(nil)
 	p.mu.problem, p.mu.damage, p.mu.hw = nil, sound, 0
+	if f := p.failed.Load(); f != nil {
+		p.failLocked(f.err)
+		return false
+	}
 	p.settleLocked()
 	return false
 }

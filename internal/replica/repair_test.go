@@ -94,21 +94,22 @@ func TestI11_DamageFoundWhileRunningIsRepaired(t *testing.T) {
 }
 
 // TestC031_FailedSyncOfAFollowerIsRepaired: the first failed sync is final for the log. It is reported, and built anew in new files; meanwhile
-// publishes go on.
+// publishes go on. So is a sync of the new files that fails.
 func TestC031_FailedSyncOfAFollowerIsRepaired(t *testing.T) {
-	for _, id := range []kafka.NodeID{1, 2} {
+	for _, failures := range []int{1, 2} {
+		id := kafka.NodeID(failures)
 		inClusterBubble(t, 3, func(t *testing.T, c *cluster) {
 			tp := c.filled("orders")
-			n, failed := c.nodes[id], false
+			n, failed := c.nodes[id], 0
 			n.fs.Hook(func(op systest.Op) error {
-				if op.Kind == systest.OpSync && strings.HasSuffix(op.Name, ".log") && !failed {
-					failed = true
+				if op.Kind == systest.OpSync && strings.HasSuffix(op.Name, ".log") && failed < failures {
+					failed++
 					return errors.New("I/O error")
 				}
 				return nil
 			})
 			base := c.acked(tp, oneBatch)
-			c.eventually("built anew", func() bool { return n.log.count("is built anew from its leader") == 1 })
+			c.eventually("built anew", func() bool { return n.log.count("is built anew from its leader") == failures })
 			c.acked(tp, oneBatch)
 			c.alike(tp)
 			if s := c.status(id, tp); s.End < base+2 || s.Problem != "" {

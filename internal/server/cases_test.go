@@ -100,7 +100,7 @@ func TestAutoCreate_TopicIsUsableWhenAnswered(t *testing.T) {
 }
 
 // Off means off, whatever the client allows.
-func TestAutoCreate_OffByDefault(t *testing.T) {
+func TestAutoCreate_OffMeansOff(t *testing.T) {
 	b := newTestBroker(t, testOptions{broker: map[string]string{"auto.create.topics.enable": "false"}})
 	c := b.dial()
 	m := newMetadata(12, "no")
@@ -407,7 +407,8 @@ func TestCreatePartitions_Shrinking(t *testing.T) {
 		return ask[*kmsg.CreatePartitionsResponse](c, req).Topics[0]
 	}
 	got := grow(2, false)
-	if m := str(got.ErrorMessage); kafka.ErrorCode(got.ErrorCode) != kafka.InvalidPartitions || !strings.Contains(m, "2") || !strings.Contains(m, "3") {
+	if m := str(got.ErrorMessage); kafka.ErrorCode(got.ErrorCode) != kafka.InvalidPartitions || !strings.Contains(m, "2") || !strings.Contains(m, "3") ||
+		!strings.Contains(m, "create another topic") {
 		t.Errorf("%v %q", kafka.ErrorCode(got.ErrorCode), m)
 	}
 	if got := grow(5, true); got.ErrorCode != 0 || len(b.quorum.Image().Topic("parts").Partitions) != 3 {
@@ -666,6 +667,25 @@ func TestCompressionType_Recompresses(t *testing.T) {
 	got := ask[*kmsg.FetchResponse](c, newFetch("gz", 0, 0)).Topics[0].Partitions[0]
 	if batch := record.Batch(got.RecordBatches); batch.Codec() != record.Gzip || len(values(t, got.RecordBatches)) != 1 {
 		t.Errorf("stored with %v", batch.Codec())
+	}
+}
+
+// TestR21_TheLargestRecord: with the limits that a topic has by itself a record of 1,048,576 bytes is stored, and one with a byte more is refused,
+// appends nothing, and leaves the connection as it was.
+func TestR21_TheLargestRecord(t *testing.T) {
+	b := newTestBroker(t, testOptions{})
+	c := b.dial()
+	c.create("large", 1)
+	const limit = 1 << 20
+	for i, size := range []int{limit, limit + 1, limit} {
+		got := c.publish(newProduce("large", 0, b.newBatch(strings.Repeat("r", size))))
+		code, offset := kafka.ErrorCode(got.ErrorCode), got.BaseOffset
+		switch {
+		case size > limit && (code != kafka.MessageTooLarge || !strings.Contains(str(got.ErrorMessage), "1048577 bytes, limit 1048576")):
+			t.Errorf("%d bytes: %v %q", size, code, str(got.ErrorMessage))
+		case size <= limit && (code != kafka.None || offset != int64(i/2)):
+			t.Errorf("%d bytes: %v at %d", size, code, offset)
+		}
 	}
 }
 
