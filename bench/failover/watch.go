@@ -24,7 +24,7 @@ type diskWatch struct {
 	ended sync.WaitGroup
 
 	mu      sync.Mutex
-	flushes []flush
+	flushes []flush // the last one may be under way: without its end
 	failed  error
 }
 
@@ -43,14 +43,16 @@ func watchDisk(dir string) (*diskWatch, error) {
 func (w *diskWatch) run() {
 	block := make([]byte, watchBytes)
 	for {
-		from := time.Now()
+		w.mu.Lock()
+		w.flushes = append(w.flushes, flush{from: time.Now()})
+		at := len(w.flushes) - 1
+		w.mu.Unlock()
 		_, err := w.file.WriteAt(block, 0)
 		if err == nil {
 			err = w.file.Sync()
 		}
 		w.mu.Lock()
-		w.flushes = append(w.flushes, flush{from, time.Now()})
-		w.failed = err
+		w.flushes[at].to, w.failed = time.Now(), err
 		w.mu.Unlock()
 		select {
 		case <-w.stop:
@@ -68,6 +70,9 @@ func (w *diskWatch) longest(from, to time.Time) (longest time.Duration, err erro
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, f := range w.flushes {
+		if f.to.IsZero() {
+			f.to = time.Now()
+		}
 		if f.to.After(from) && f.from.Before(to) {
 			longest = max(longest, f.to.Sub(f.from))
 		}

@@ -84,7 +84,10 @@ func (s *session) view(ctx context.Context) (*clusterView, error) {
 	v := &clusterView{Controller: -1}
 	for _, ask := range []func(context.Context, *clusterView) error{s.viewNodes, s.learnAddresses, s.viewDrains, s.viewQuorum, s.viewPartitions, s.viewMoves} {
 		if err := ask(ctx, v); err != nil {
-			return nil, errors.Join(err, s.talkTo(s.brokers...)) // the next view asks all that were named
+			if len(s.seeds) < len(s.brokers) {
+				err = errors.Join(err, s.talkTo(s.brokers...)) // the next view asks all that were named
+			}
+			return nil, err
 		}
 	}
 	for i := range v.Partitions {
@@ -104,8 +107,10 @@ func (s *session) view(ctx context.Context) (*clusterView, error) {
 // learnAddresses has the client know all nodes, from the broker that has answered: else it asks any of the named ones, and perhaps one that does not,
 // within the time that one node has to answer.
 func (s *session) learnAddresses(ctx context.Context, _ *clusterView) error {
-	if err := s.talkTo(s.seeds[s.spoke]); err != nil {
-		return err
+	if len(s.seeds) > 1 {
+		if err := s.talkTo(s.seeds[s.spoke]); err != nil {
+			return err
+		}
 	}
 	req := kmsg.NewPtrMetadataRequest()
 	req.Topics = []kmsg.MetadataRequestTopic{}

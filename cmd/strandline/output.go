@@ -66,8 +66,10 @@ func visible(name string) string {
 			out.WriteRune(r)
 		case r < 0x80:
 			fmt.Fprintf(&out, "\\x%02x", r)
-		default:
+		case r < 0x10000:
 			fmt.Fprintf(&out, "\\u%04x", r)
+		default:
+			fmt.Fprintf(&out, "\\U%08x", r)
 		}
 	}
 	return out.String()

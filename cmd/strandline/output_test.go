@@ -10,11 +10,11 @@ import (
 func TestPrinter_NamesDoNotReachTheTerminal(t *testing.T) {
 	var out strings.Builder
 	p := printer{w: &out}
-	if err := p.table([]string{"GROUP", "STATE"}, [][]string{{"esc\x1b[31m\x1b]0;title\x07", "Empty"}, {"two\nrows\tand a tab", "Stable"}, {"größe-注文", "\x00\u009b"}, {"\x9bA", "a\u202eb\u2028c\u200bd"}}); err != nil {
+	if err := p.table([]string{"GROUP", "STATE"}, [][]string{{"esc\x1b[31m\x1b]0;title\x07", "Empty"}, {"two\nrows\tand a tab", "Stable"}, {"größe-注文", "\x00\u009b"}, {"\x9bA", "a\u202eb\u2028c\u200bd\U000e0001"}}); err != nil {
 		t.Fatal(err)
 	}
 	got := strings.Fields(out.String())
-	want := []string{"GROUP", "STATE", `esc\x1b[31m\x1b]0;title\x07`, "Empty", `two\x0arows\x09and`, "a", "tab", "Stable", "größe-注文", `\x00\u009b`, `\x9bA`, `a\u202eb\u2028c\u200bd`}
+	want := []string{"GROUP", "STATE", `esc\x1b[31m\x1b]0;title\x07`, "Empty", `two\x0arows\x09and`, "a", "tab", "Stable", "größe-注文", `\x00\u009b`, `\x9bA`, `a\u202eb\u2028c\u200bd\U000e0001`}
 	if !slices.Equal(got, want) || strings.Count(out.String(), "\n") != 5 {
 		t.Errorf("got\n%s\nwant %q", out.String(), want)
 	}

@@ -106,7 +106,7 @@ func TestR62_TopicsAsTheyAre(t *testing.T) {
 	w.topic("orders", nil)
 	cache := &patternCache{}
 	look := func(pattern string) string {
-		k := catalog{w.quorum.Image(), cache, nil}
+		k := catalog{img: w.quorum.Image(), patterns: cache}
 		if k.Check(pattern) != nil {
 			return "wrong"
 		}
@@ -132,7 +132,7 @@ func TestR62_TopicsAsTheyAre(t *testing.T) {
 	if n := len(cache.patterns); n > patternsMax {
 		t.Errorf("I14: %d expressions are remembered", n)
 	}
-	k := catalog{w.quorum.Image(), cache, nil}
+	k := catalog{img: w.quorum.Image(), patterns: cache}
 	if id, n, ok := k.Topic("orders"); !ok || n != 2 || id != w.quorum.Image().Topic("orders").ID {
 		t.Errorf("orders: %v %d %v", id, n, ok)
 	}

@@ -234,11 +234,11 @@ func (c *Coordinator) submit(t *metadata.Topic, p int32, event func(token uint64
 	}
 	token := c.tokens.Add(1)
 	w := newWait(s, token)
-	ev := event(token)
+	ev, judged := event(token), judgement{}
 	if beat, ok := ev.(group.ConsumerHeartbeat); ok && beat.Pattern != nil && *beat.Pattern != "" {
-		c.patterns.checkInTurn(c.cfg.Image(), *beat.Pattern) // the shard finds what came of it, and is not kept from its other groups
+		judged = c.patterns.checkInTurn(c.cfg.Image(), *beat.Pattern) // here, so that the shard is not kept from its other groups
 	}
-	if err := s.push(item{event: ev, wait: w}); err != nil {
+	if err := s.push(item{event: ev, wait: w, judged: judged}); err != nil {
 		return refused(err)
 	}
 	return w

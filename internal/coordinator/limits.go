@@ -30,13 +30,15 @@ const (
 	patternCacheBytes = 64 << 20
 	// namesSpare is how many names of topics that are gone may be remembered beside as many as there are topics.
 	namesSpare = 1000
-	// patternTimeMax is how long an expression that a client brings may take to match the names of all topics: a thousand times what one
-	// takes that lists names or begins with a prefix.
+	// patternTimeMax is how long an expression that a client brings may take to match the names of all topics that it was not matched against
+	// yet: a thousand times what one takes that lists names or begins with a prefix.
 	patternTimeMax = time.Second
 	// matchTimeMax is what a match of one name counts for at most: twice what the costliest takes.
 	matchTimeMax = 50 * time.Millisecond
-	// patternRefusedFor is how long an expression that took too long is refused without another look.
+	// patternRefusedFor is how long an expression that took too long is refused without another look, from the first name; refusalsMax bounds
+	// those that are remembered.
 	patternRefusedFor = 10 * time.Second
+	refusalsMax       = 1000
 
 	// createEvery is the least time between two attempts to create the topic: every client asks for a coordinator several times a
 	// second while there is none.

@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -20,21 +21,37 @@ type patternCache struct {
 	known    map[string]struct{} // names of topics that are or were there
 	names    []string            // the same as they came; it only grows, until all begins anew
 	patterns map[string]*matched
-	bytes    int                      // of all patterns
-	begun    int                      // how often all began anew
+	bytes    int    // of all patterns
+	uses     uint64 // how often a pattern was asked for
+	begun    int    // how often all began anew
+	refusals map[string]refusal
 	looking  map[string]chan struct{} // the expressions that connections look at all names with; closed when that is done
 }
 
-// matched is what an expression matches. It does not change, but for isHeld, which patternCache.mu guards.
+// matched is what an expression matches. It does not change, but for what patternCache.mu guards.
 type matched struct {
-	pattern   *group.Pattern
-	looked    int       // so many of the cache's names were looked at
-	refused   error     // to look at the others takes too long
-	refusedAt time.Time // when that was found
-	all       []string  // those of them that it matches
-	version   uint64    // an Image
-	topics    []string  // the topics of it that it matches, in order
-	isHeld    bool      // a shard decides by it
+	pattern *group.Pattern
+	begun   int      // patternCache.begun, to which names belong
+	looked  int      // so many of the cache's names were looked at
+	all     []string // those of them that it matches
+	version uint64   // an Image
+	topics  []string // the topics of it that it matches, in order
+
+	isHeld bool   // a shard decides by it; guarded by patternCache.mu
+	used   uint64 // patternCache.uses when it was asked for last; guarded by patternCache.mu
+}
+
+// refusal is an expression that took too long.
+type refusal struct {
+	why error
+	at  time.Time
+}
+
+// judgement is what came of an expression that a client brings: what it matches, or why it is refused.
+type judgement struct {
+	pattern string
+	matched *matched
+	refused error
 }
 
 // size is about what an expression takes, in bytes.
@@ -42,18 +59,9 @@ func (m *matched) size() int {
 	return m.pattern.States*group.PatternStateBytes + (cap(m.all)+cap(m.topics))*int(unsafe.Sizeof("")) + len(m.pattern.String())
 }
 
-// check looks at all names with an expression that a client brings. The error says what is wrong with it, or that this takes longer than
-// patternTimeMax; it stays refused then for patternRefusedFor, after which a look goes on where this one ended.
-func (c *patternCache) check(img *metadata.Image, pattern string) error {
-	m, err := c.look(img, pattern, patternTimeMax)
-	if err != nil {
-		return err
-	}
-	return m.refused
-}
-
-// checkInTurn is check, one at a time for each expression: members that come together with the same one share one look.
-func (c *patternCache) checkInTurn(img *metadata.Image, pattern string) {
+// checkInTurn judges an expression that a client brings, one at a time for each: members that come together with the same one share a look. One that takes
+// longer than patternTimeMax is refused, and for patternRefusedFor without another look: that one might have been held up.
+func (c *patternCache) checkInTurn(img *metadata.Image, pattern string) judgement {
 	done := make(chan struct{})
 	for {
 		c.mu.Lock()
@@ -70,11 +78,23 @@ func (c *patternCache) checkInTurn(img *metadata.Image, pattern string) {
 		}
 		<-other
 	}
-	_ = c.check(img, pattern) // the shard finds what came of it
+	j := c.check(img, pattern)
 	c.mu.Lock()
 	delete(c.looking, pattern)
 	c.mu.Unlock()
 	close(done)
+	return j
+}
+
+func (c *patternCache) check(img *metadata.Image, pattern string) judgement {
+	c.mu.Lock()
+	r, isRefused := c.refusals[pattern]
+	c.mu.Unlock()
+	if isRefused && time.Since(r.at) < patternRefusedFor {
+		return judgement{pattern, nil, r.why}
+	}
+	m, err := c.look(img, pattern, patternTimeMax)
+	return judgement{pattern, m, err}
 }
 
 // matching returns the topics of an Image that an expression matches, which was accepted when it came; a shard decides by them. The result must
@@ -90,14 +110,11 @@ func (c *patternCache) matching(img *metadata.Image, pattern string) []string {
 // unlimited is the limit of a look that shall end.
 const unlimited = time.Duration(-1)
 
-// look takes up to a limit, and keeps what it has. What one name takes counts for matchTimeMax at most: the rest of it the process stood still.
+// look takes up to a limit, else it is refused. What one name takes counts for matchTimeMax at most: the rest of it the process stood still.
 func (c *patternCache) look(img *metadata.Image, pattern string, limit time.Duration) (*matched, error) {
 	m, names, begun := c.get(img, pattern, limit == unlimited)
-	last := time.Now()
 	switch {
-	case m != nil && m.refused == nil && m.version == img.Version():
-		return m, nil
-	case m != nil && m.refused != nil && limit != unlimited && last.Sub(m.refusedAt) < patternRefusedFor:
+	case m != nil && m.version == img.Version():
 		return m, nil
 	case m == nil:
 		p, err := group.CompilePattern(pattern)
@@ -106,11 +123,11 @@ func (c *patternCache) look(img *metadata.Image, pattern string, limit time.Dura
 		}
 		m = &matched{pattern: p}
 	}
-	next := &matched{pattern: m.pattern, looked: m.looked, all: slices.Clip(m.all), version: img.Version(), isHeld: limit == unlimited}
+	next := &matched{pattern: m.pattern, begun: begun, looked: m.looked, all: slices.Clip(m.all), version: img.Version(), isHeld: limit == unlimited}
+	last := time.Now()
 	for spent := time.Duration(0); next.looked < len(names); next.looked++ {
 		if limit != unlimited && spent >= limit {
-			next.refused, next.refusedAt = fmt.Errorf("to match it against the names of all topics takes longer than %v", patternTimeMax), last
-			break
+			return nil, c.refuse(pattern)
 		}
 		if name := names[next.looked]; m.pattern.MatchString(name) {
 			next.all = append(next.all, name)
@@ -118,6 +135,7 @@ func (c *patternCache) look(img *metadata.Image, pattern string, limit time.Dura
 		now := time.Now()
 		spent, last = spent+min(now.Sub(last), matchTimeMax), now
 	}
+	next.all = slices.Clip(next.all)
 	for _, name := range next.all {
 		if t := img.Topic(name); t != nil && t.State == metadata.StateReady && !t.Internal {
 			next.topics = append(next.topics, name)
@@ -125,8 +143,20 @@ func (c *patternCache) look(img *metadata.Image, pattern string, limit time.Dura
 	}
 	slices.Sort(next.topics)
 	next.topics = slices.Clip(next.topics)
-	c.put(pattern, next, begun)
+	c.put(pattern, next)
 	return next, nil
+}
+
+// refuse remembers that an expression takes too long, and says so.
+func (c *patternCache) refuse(pattern string) error {
+	why := fmt.Errorf("to match it against the names of all topics takes longer than %v", patternTimeMax)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.refusals == nil || len(c.refusals) >= refusalsMax {
+		c.refusals = map[string]refusal{}
+	}
+	c.refusals[pattern] = refusal{why, time.Now()}
+	return why
 }
 
 // get returns what is known of an expression, nil when that is nothing, and the names to look at, among which are those of the Image. hold says that
@@ -148,22 +178,23 @@ func (c *patternCache) get(img *metadata.Image, pattern string, hold bool) (m *m
 			}
 		}
 	}
-	if m = c.patterns[pattern]; m != nil && hold {
-		m.isHeld = true
+	c.uses++
+	if m = c.patterns[pattern]; m != nil {
+		m.isHeld, m.used = m.isHeld || hold, c.uses
 	}
 	return m, c.names, c.begun
 }
 
-// put remembers a result, unless somebody has looked at more names meanwhile. A full cache forgets those by which no shard decides, else anybody
-// could have all forgotten with expressions of their own; when that is not enough it takes only what a shard holds, for which all others go.
-func (c *patternCache) put(pattern string, m *matched, begun int) {
+// put remembers a result, unless somebody has looked at more names meanwhile. A full cache forgets first those by which no shard decides, else anybody
+// could have all forgotten with expressions of their own; for what a shard decides by also those that shards have not used the longest.
+func (c *patternCache) put(pattern string, m *matched) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	old := c.patterns[pattern]
-	if begun != c.begun || old != nil && old.looked > m.looked {
+	if m.begun != c.begun || old == m || old != nil && old.looked > m.looked {
 		return
 	}
-	m.isHeld = m.isHeld || old != nil && old.isHeld
+	m.isHeld, m.used = m.isHeld || old != nil && old.isHeld, c.uses
 	c.drop(pattern, old)
 	if !c.fits(m) {
 		for other, o := range c.patterns {
@@ -172,18 +203,36 @@ func (c *patternCache) put(pattern string, m *matched, begun int) {
 			}
 		}
 	}
-	if !c.fits(m) {
-		if !m.isHeld {
-			return
-		}
-		c.patterns, c.bytes = map[string]*matched{}, 0
+	for m.isHeld && !c.fits(m) && len(c.patterns) > 0 {
+		c.dropOldest()
 	}
-	c.patterns[pattern] = m
-	c.bytes += m.size()
+	if c.fits(m) {
+		c.patterns[pattern] = m
+		c.bytes += m.size()
+	}
+}
+
+// hold remembers a result by which a shard decides.
+func (c *patternCache) hold(pattern string, m *matched) {
+	c.mu.Lock()
+	m.isHeld, m.used = true, c.uses
+	c.mu.Unlock()
+	c.put(pattern, m)
 }
 
 func (c *patternCache) fits(m *matched) bool {
 	return len(c.patterns) < patternsMax && c.bytes+m.size() <= patternCacheBytes
+}
+
+func (c *patternCache) dropOldest() {
+	var oldest string
+	first := uint64(math.MaxUint64)
+	for pattern, m := range c.patterns {
+		if m.used <= first {
+			oldest, first = pattern, m.used
+		}
+	}
+	c.drop(oldest, c.patterns[oldest])
 }
 
 func (c *patternCache) drop(pattern string, m *matched) {

@@ -60,6 +60,7 @@ type shard struct {
 // item is something in the inbox: a request, the cancellation of one, or topics that were purged.
 type item struct {
 	event  group.Event
+	judged judgement // of the expression in it
 	wait   *Wait
 	cancel uint64
 	purged []kafka.TopicID
@@ -198,7 +199,7 @@ func (s *shard) round(items []item) {
 		switch now := s.now(); {
 		case it.wait != nil:
 			s.waits[it.wait.token] = it.wait
-			s.step(s.withCatalog(it.event), now)
+			s.step(s.withCatalog(it), now)
 		case it.cancel != 0:
 			if _, undecided := s.waits[it.cancel]; undecided {
 				delete(s.waits, it.cancel)

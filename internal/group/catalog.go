@@ -13,4 +13,6 @@ type Catalog interface {
 	// Matching returns the names, in order, that an expression which passed Check matches as a whole, of those that reader may see; "" sees
 	// all.
 	Matching(pattern, reader string) []string
+	// Gives says whether Matching has a topic.
+	Gives(pattern, reader, topic string) bool
 }

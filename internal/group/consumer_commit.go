@@ -56,12 +56,11 @@ func (c *consumerGroup) mayFetch(by *FetchingMember) kafka.ErrorCode {
 
 // reads returns a test for the topics that the members read: those they name, and those that their expressions give them.
 func (c *consumerGroup) reads(catalog Catalog) func(topic string) bool {
-	var matched [][]string
-	seen := map[[2]string]bool{}
+	type matching struct{ pattern, reader string }
+	all := map[matching]bool{}
 	for _, m := range c.members {
-		if by := [2]string{m.pattern, m.reader}; m.pattern != "" && !seen[by] {
-			seen[by] = true
-			matched = append(matched, catalog.Matching(m.pattern, m.reader))
+		if m.pattern != "" {
+			all[matching{m.pattern, m.reader}] = true
 		}
 	}
 	return func(topic string) bool {
@@ -70,9 +69,11 @@ func (c *consumerGroup) reads(catalog Catalog) func(topic string) bool {
 				return true
 			}
 		}
-		return slices.ContainsFunc(matched, func(names []string) bool {
-			_, given := slices.BinarySearch(names, topic)
-			return given
-		})
+		for m := range all {
+			if catalog.Gives(m.pattern, m.reader, topic) {
+				return true
+			}
+		}
+		return false
 	}
 }

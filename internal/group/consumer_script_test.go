@@ -43,6 +43,10 @@ func (c testCatalog) Matching(pattern, reader string) []string {
 	})
 }
 
+func (c testCatalog) Gives(pattern, reader, topic string) bool {
+	return slices.Contains(c.Matching(pattern, reader), topic)
+}
+
 func (s *script) catalog() testCatalog {
 	return testCatalog{s.version, maps.Clone(s.topics), maps.Clone(s.parts)}
 }

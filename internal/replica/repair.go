@@ -104,7 +104,6 @@ func (p *partition) rebuild() (failed bool) {
 	p.mu.problem, p.mu.damage, p.mu.hw = nil, sound, 0
 	if f := p.failed.Load(); f != nil {
 		p.failLocked(f.err)
-		return false
 	}
 	p.settleLocked()
 	return false

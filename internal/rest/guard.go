@@ -55,12 +55,15 @@ func wrongShape(r *http.Request) *problem {
 			}
 		}
 	}
-	path := r.URL.EscapedPath()
+	path, longest := r.URL.EscapedPath(), pathBytesMax
+	if path == "/v1/groups" || strings.HasPrefix(path, "/v1/groups/") {
+		longest = groupPathBytesMax
+	}
 	switch {
 	case headers > headersMax:
 		return refuse(http.StatusRequestHeaderFieldsTooLarge, "TOO_MANY_HEADERS", fmt.Sprintf("%d headers, limit %d", headers, headersMax))
-	case len(r.RequestURI) > pathBytesMax:
-		return refuse(http.StatusBadRequest, "BAD_REQUEST", fmt.Sprintf("path and query are longer than %d bytes", pathBytesMax))
+	case len(r.RequestURI) > longest:
+		return refuse(http.StatusBadRequest, "BAD_REQUEST", fmt.Sprintf("path and query are longer than %d bytes", longest))
 	case r.Method == http.MethodConnect || !strings.HasPrefix(path, "/"):
 		return refuse(http.StatusBadRequest, "BAD_REQUEST", "the request names no path")
 	case strings.Contains(r.URL.Path, "\x00") || !utf8.ValidString(r.URL.Path):

@@ -7,8 +7,9 @@ const (
 	// headerBytesMax bounds the headers of one request (H1), headersMax their number (H2).
 	headerBytesMax = 64 << 10
 	headersMax     = 100
-	// pathBytesMax bounds the path and query of a request (H9).
-	pathBytesMax = 4 << 10
+	// pathBytesMax bounds the path and query of a request (H9), and groupPathBytesMax where a name of a group is in it.
+	pathBytesMax      = 4 << 10
+	groupPathBytesMax = 48 << 10
 	// headerTimeMax bounds how long a client may take to send its headers (H4).
 	headerTimeMax = 10 * time.Second
 	// requestTimeMax bounds how long a client may take to send a request, and answerTimeMax from then on how long an answer may take: it is above the

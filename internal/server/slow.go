@@ -62,9 +62,8 @@ func (p *publish) slow(results []replica.AppendResult) {
 	tp := p.items[at].TP
 	attrs := []any{"topic", p.slots[at].name, "topic_partition", tp.Partition, "partitions", len(p.items)}
 	if t := p.server.cfg.Image().TopicByID(tp.Topic); t != nil && int(tp.Partition) < len(t.Partitions) {
-		isr := t.Partitions[tp.Partition].ISR
-		attrs = append(attrs, "isr", fmt.Sprint(isr))
-		if p.parked && len(isr) == 1 && results[at].Err == nil {
+		attrs = append(attrs, "isr", fmt.Sprint(t.Partitions[tp.Partition].ISR))
+		if p.parked && results[at].Err == nil && len(p.items) == 1 && len(t.Partitions[tp.Partition].Replicas) == 1 {
 			why = "this node's disk stored it late"
 		}
 	}
