@@ -12,12 +12,13 @@ func (x *step) load() {
 			c.generation, c.protocolType = g.stored.generation, g.stored.protocolType
 		}
 		isClassic := g.stored != nil && len(g.stored.members) > 0
-		if isClassic && g.consumer.isThere() {
+		switch isThere := g.consumer.isThere(); {
+		case isClassic && isThere:
 			x.replaceConsumer(g) // a conversion that was not completed: its last record is the one that ends the classic group
-		} else if len(g.consumer.members) > 0 {
-			if g.stored != nil {
-				x.record(g, groupTombstone(g.id)) // the same; nobody is in the classic group, so the consumer group stays
-			}
+		case isThere && g.stored != nil:
+			x.record(g, groupTombstone(g.id)) // the same; nobody is in the classic group, so the consumer group stays, with members or without
+		}
+		if !isClassic && len(g.consumer.members) > 0 {
 			for _, m := range sorted(g.consumer.members) {
 				x.watchConsumer(g, nil, m)
 			}
