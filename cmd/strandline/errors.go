@@ -177,7 +177,7 @@ func report(w io.Writer, err error, code int, command string) {
 	if err == nil || errors.Is(err, errPartial) {
 		return
 	}
-	line := "strandline: " + oneLine(err.Error())
+	line := "strandline: " + visible(oneLine(err.Error()))
 	if code == 2 {
 		line += "; see `" + command + " --help`"
 	}

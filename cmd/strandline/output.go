@@ -42,11 +42,21 @@ func (p printer) table(heading []string, rows [][]string) error {
 	for _, r := range rows {
 		cells := make([]string, len(r))
 		for i, cell := range r {
-			cells[i] = visible(cell)
+			cells[i] = clip(visible(cell))
 		}
 		fmt.Fprintln(tw, strings.Join(cells, "\t"))
 	}
 	return tw.Flush()
+}
+
+// cellMax is how many characters of a text a table shows: more than the longest name of a topic has. A group may have 32,767; -o json has them all.
+const cellMax = 300
+
+func clip(cell string) string {
+	if n := utf8.RuneCountInString(cell); n > cellMax {
+		return fmt.Sprintf("%s... (%d characters)", string([]rune(cell)[:cellMax]), n)
+	}
+	return cell
 }
 
 // visible shows what of a name that somebody else has chosen is not to be seen, but would move the cursor, colour the screen, end the row or turn its

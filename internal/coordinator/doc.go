@@ -23,7 +23,7 @@
 // Concurrency: all methods may be called from any goroutine. A shard has at most one goroutine, which starts with the first
 // event and ends when there is nothing to do and no timer is due; an idle shard costs one armed timer. It alone touches
 // the core. A parked request costs list entries, never a goroutine. The locks here (Coordinator.mu, shard.mu, creation.mu, patternCache.mu)
-// are leaf locks: nothing is called while one is held.
+// are leaf locks: nothing is called while one is held; patternCache.costly, under which names are matched, is taken before its mu.
 //
 // Files: coordinator.go (Config, Update, Submit), partition.go (which partition, which node), catalog.go (the topics, for consumer groups), shard.go (the loop), wait.go
 // (a request's answer), mark.go (is this still the coordinator?), load.go, append.go, timers.go, growth.go (new partitions of topics),

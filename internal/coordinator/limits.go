@@ -33,6 +33,9 @@ const (
 	// patternTimeMax is how long an expression that a client brings may take to match the names of all topics that it was not matched against
 	// yet: a thousand times what one takes that lists names or begins with a prefix.
 	patternTimeMax = time.Second
+	// shortLook is how long looks at an expression may go on side by side: what takes longer is done one after the other, so that clients with
+	// costly ones take one processor from all others, and no more.
+	shortLook = 10 * time.Millisecond
 	// matchTimeMax is what a match of one name counts for at most: twice what the costliest takes.
 	matchTimeMax = 50 * time.Millisecond
 	// patternRefusedFor is how long an expression that took too long is refused without another look, from the first name; refusalsMax bounds

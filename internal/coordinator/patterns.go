@@ -26,6 +26,8 @@ type patternCache struct {
 	begun    int    // how often all began anew
 	refusals map[string]refusal
 	looking  map[string]chan struct{} // the expressions that connections look at all names with; closed when that is done
+
+	costly sync.Mutex // of the looks of connections that take longer than shortLook one goes on at a time; taken before mu
 }
 
 // matched is what an expression matches. It does not change, but for what patternCache.mu guards.
@@ -124,10 +126,16 @@ func (c *patternCache) look(img *metadata.Image, pattern string, limit time.Dura
 		m = &matched{pattern: p}
 	}
 	next := &matched{pattern: m.pattern, begun: begun, looked: m.looked, all: slices.Clip(m.all), version: img.Version(), isHeld: limit == unlimited}
-	last := time.Now()
+	last, isCostly := time.Now(), false
 	for spent := time.Duration(0); next.looked < len(names); next.looked++ {
-		if limit != unlimited && spent >= limit {
+		switch {
+		case limit == unlimited:
+		case spent >= limit:
 			return nil, c.refuse(pattern)
+		case spent >= shortLook && !isCostly:
+			c.costly.Lock()
+			defer c.costly.Unlock()
+			last, isCostly = time.Now(), true
 		}
 		if name := names[next.looked]; m.pattern.MatchString(name) {
 			next.all = append(next.all, name)

@@ -119,6 +119,31 @@ func TestPatterns_TheSameOneInTurn(t *testing.T) {
 	})
 }
 
+// TestK48_CostlyLooksTakeTurns: a look that takes long waits for its turn, and those that are short do not wait for it.
+func TestK48_CostlyLooksTakeTurns(t *testing.T) {
+	w := newWorld(t)
+	for i := range 50 {
+		w.topic(fmt.Sprint(strings.Repeat("n", 240), i), nil)
+	}
+	cache, img := &patternCache{}, w.quorum.Image()
+	cache.costly.Lock()
+	done := make(chan judgement, 1)
+	go func() { done <- cache.check(img, "(.?){900}x") }()
+	if j := cache.check(img, "n.*"); j.refused != nil || len(j.matched.topics) != 50 {
+		t.Errorf("a short look: %+v", j)
+	}
+	select {
+	case <-done:
+		t.Error("out of turn")
+	case <-time.After(300 * time.Millisecond):
+	}
+	cache.costly.Unlock()
+	if j := <-done; j.refused != nil || len(j.matched.topics) != 0 {
+		t.Errorf("in its turn: %+v", j)
+	}
+	w.stop(true)
+}
+
 // TestPatterns_ANameIsLookedAtOnce: what an expression has matched is kept while topics come and go, and of older Images too it gives what they have.
 func TestPatterns_ANameIsLookedAtOnce(t *testing.T) {
 	w := newWorld(t)
