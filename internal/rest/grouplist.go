@@ -5,6 +5,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -14,7 +15,7 @@ import (
 
 type listGroups struct {
 	Limit     int    `query:"limit" default:"100" minimum:"1" maximum:"1000"`
-	PageToken string `query:"pageToken" maxLength:"32767" doc:"nextPageToken of the page before"`
+	PageToken string `query:"pageToken" maxLength:"4000" doc:"nextPageToken of the page before"`
 }
 
 type groupSummary struct {
@@ -68,9 +69,18 @@ func (d *door) listGroups(ctx context.Context, in *listGroups) (*listedGroups, e
 		}
 	}
 	slices.SortFunc(out.Body.Groups, func(a, b groupSummary) int { return cmp.Compare(a.Group, b.Group) })
-	if len(out.Body.Groups) > in.Limit {
-		out.Body.Groups = out.Body.Groups[:in.Limit]
-		out.Body.NextPageToken = out.Body.Groups[in.Limit-1].Group
+	if n := pageOf(out.Body.Groups, in.Limit); n < len(out.Body.Groups) {
+		out.Body.Groups = out.Body.Groups[:n]
+		out.Body.NextPageToken = out.Body.Groups[n-1].Group
 	}
 	return out, nil
+}
+
+// pageOf is how many groups a page of about limit has: it ends with a name that a request can say.
+func pageOf(groups []groupSummary, limit int) int {
+	n := min(limit, len(groups))
+	for n < len(groups) && utf8.RuneCountInString(groups[n-1].Group) > groupNameMax {
+		n++
+	}
+	return n
 }

@@ -16,7 +16,7 @@ import (
 // of them. They share groups with Kafka clients that use the consumer protocol.
 
 type joinGroup struct {
-	Group string `path:"group" maxLength:"32767"`
+	Group string `path:"group" maxLength:"4000"`
 	Body  struct {
 		Topics   []string `json:"topics" minItems:"1" maxItems:"1000"`
 		MemberID string   `json:"memberId,omitempty" maxLength:"100" doc:"of a member that comes again; without it a new one is made"`
@@ -24,7 +24,7 @@ type joinGroup struct {
 }
 
 type heartbeat struct {
-	Group  string `path:"group" maxLength:"32767"`
+	Group  string `path:"group" maxLength:"4000"`
 	Member string `path:"member" maxLength:"100"`
 	Body   struct {
 		Generation int32        `json:"generation" minimum:"1"`
@@ -33,7 +33,7 @@ type heartbeat struct {
 }
 
 type leaveGroup struct {
-	Group  string `path:"group" maxLength:"32767"`
+	Group  string `path:"group" maxLength:"4000"`
 	Member string `path:"member" maxLength:"100"`
 }
 
@@ -53,7 +53,7 @@ type member struct {
 }
 
 type commitOffset struct {
-	Group     string `path:"group" maxLength:"32767"`
+	Group     string `path:"group" maxLength:"4000"`
 	Topic     string `path:"topic"`
 	Partition int32  `path:"partition" minimum:"0"`
 	Body      struct {
@@ -70,7 +70,7 @@ type committed struct {
 }
 
 type offsetPath struct {
-	Group     string `path:"group" maxLength:"32767"`
+	Group     string `path:"group" maxLength:"4000"`
 	Topic     string `path:"topic"`
 	Partition int32  `path:"partition" minimum:"0"`
 }

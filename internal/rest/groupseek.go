@@ -14,7 +14,7 @@ import (
 )
 
 type seekGroup struct {
-	Group string `path:"group" maxLength:"32767"`
+	Group string `path:"group" maxLength:"4000"`
 	Body  struct {
 		To      string   `json:"to,omitempty" maxLength:"64" doc:"start, end, an offset, +N or -N from what is committed, or the first record not older than @TIME: @2026-01-31T15:04:05Z, @-15m"`
 		Topics  []string `json:"topics,omitempty" maxItems:"1000" doc:"only these; without them all that the group has committed in"`

@@ -14,7 +14,7 @@ import (
 )
 
 type groupPath struct {
-	Group string `path:"group" maxLength:"32767"`
+	Group string `path:"group" maxLength:"4000"`
 }
 
 type groupPartition struct {

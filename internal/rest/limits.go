@@ -7,6 +7,9 @@ const (
 	// headerBytesMax bounds the headers of one request (H1), headersMax their number (H2).
 	headerBytesMax = 64 << 10
 	headersMax     = 100
+	// groupNameMax is the longest name of a group that a request can say, in characters: 48,000 bytes as a URL has them at most. On the Kafka port
+	// it may have 32,767 bytes.
+	groupNameMax = 4000
 	// pathBytesMax bounds the path and query of a request (H9), and groupPathBytesMax where a name of a group is in it.
 	pathBytesMax      = 4 << 10
 	groupPathBytesMax = 48 << 10
